@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Hot page tracking and promotion: the public face.
+ *
+ * Whoever sees accesses to memory registers as a source and reports them
+ * here. The model behind it is described in mm/pghot/record.h and in
+ * Documentation/mm/pghot.rst.
+ */
+#ifndef _LINUX_PGHOT_H
+#define _LINUX_PGHOT_H
+
+#include <linux/bits.h>
+#include <linux/jump_label.h>
+#include <linux/types.h>
+
+struct attribute_group;
+struct folio;
+
+/**
+ * enum pghot_source_id - the kinds of sources, one bit each in
+ *			  vm.pghot_enabled_sources
+ * @PGHOT_SRC_HINTFAULTS: NUMA hint faults on lower-tier memory.
+ * @PGHOT_SRC_HWHINTS: accesses that hardware sampled.
+ * @PGHOT_SRC_PGSCAN: Accessed bits found set in page tables.
+ * @PGHOT_NR_SOURCES: number of kinds.
+ */
+enum pghot_source_id {
+	PGHOT_SRC_HINTFAULTS,
+	PGHOT_SRC_HWHINTS,
+	PGHOT_SRC_PGSCAN,
+	PGHOT_NR_SOURCES,
+};
+
+/* What a source is able to tell, for struct pghot_source::caps. */
+#define PGHOT_CAP_ACCESS	BIT(0)	/* single accesses, as they happen */
+#define PGHOT_CAP_COUNT		BIT(1)	/* counts for ranges, by epoch */
+#define PGHOT_CAP_NODE		BIT(2)	/* the node that accessed */
+
+/**
+ * struct pghot_source - operations of a source of access reports
+ * @name: name of the source, as in /sys/kernel/mm/pghot/sources.
+ * @id: its bit in the mask of sources; one source an id.
+ * @caps: what it tells, PGHOT_CAP_*.
+ * @knobs: attributes for its directory in sysfs, or NULL.
+ * @enable: start to report. Process context, may sleep; called with
+ *	    cpus_read_lock() and the memory hotplug lock held for reading.
+ *	    Returns 0 or a negative error number.
+ * @disable: stop to report: no report of this source is under way any more
+ *	     when it returns. Context as for @enable.
+ */
+struct pghot_source {
+	const char			*name;
+	enum pghot_source_id		id;
+	unsigned int			caps;
+	const struct attribute_group	*knobs;
+	int				(*enable)(void);
+	void				(*disable)(void);
+};
+
+#ifdef CONFIG_PGHOT
+
+DECLARE_STATIC_KEY_FALSE(pghot_enabled_key);
+
+/**
+ * pghot_enabled - is any source enabled?
+ *
+ * A patched-out branch while no source is.
+ *
+ * Context: any.
+ * Return: true while at least one source is enabled.
+ */
+static __always_inline bool pghot_enabled(void)
+{
+	return static_branch_unlikely(&pghot_enabled_key);
+}
+
+int pghot_register_source(const struct pghot_source *src);
+bool __pghot_record_access(unsigned long pfn, int nid, enum pghot_source_id src,
+			   unsigned long now);
+unsigned long __pghot_record_range(unsigned long pfn, unsigned long nr_pages,
+				   int nid, enum pghot_source_id src,
+				   unsigned int count, unsigned long now);
+
+/**
+ * pghot_record_access - report one access to a page
+ * @pfn: page frame that was accessed; any number, also one that is no memory.
+ * @nid: node of the CPU or device that accessed it, or NUMA_NO_NODE.
+ * @src: who reports.
+ * @now: when, in jiffies.
+ *
+ * Adds one to the heat of the folio that @pfn belongs to, if it is in
+ * lower-tier memory, and makes the folio a candidate for promotion if that
+ * makes it hot.
+ *
+ * Context: any, NMI included. Takes no lock, allocates nothing, does not
+ *	    sleep; bounded.
+ * Return: true if the access was recorded, false if there is no record for
+ *	   the page.
+ */
+static __always_inline bool pghot_record_access(unsigned long pfn, int nid,
+						enum pghot_source_id src,
+						unsigned long now)
+{
+	if (!pghot_enabled())
+		return false;
+	return __pghot_record_access(pfn, nid, src, now);
+}
+
+/**
+ * pghot_record_range - report a number of accesses to each page of a range
+ * @pfn: first page frame.
+ * @nr_pages: length of the range in pages; what exceeds a memory section
+ *	      (PAGES_PER_SECTION) is ignored, so that the call is bounded.
+ * @nid: node that accessed, or NUMA_NO_NODE.
+ * @src: who reports.
+ * @count: accesses to each page since the last report; 0 reports nothing.
+ * @now: when, in jiffies.
+ *
+ * For counters that report epochs. A folio is counted once, however many of
+ * its pages are in the range.
+ *
+ * Context: any, NMI included, as pghot_record_access(); time grows with
+ *	    @nr_pages.
+ * Return: number of folios that were recorded.
+ */
+static __always_inline unsigned long
+pghot_record_range(unsigned long pfn, unsigned long nr_pages, int nid,
+		   enum pghot_source_id src, unsigned int count,
+		   unsigned long now)
+{
+	if (!pghot_enabled())
+		return 0;
+	return __pghot_record_range(pfn, nr_pages, nid, src, count, now);
+}
+
+#else /* !CONFIG_PGHOT */
+
+static inline bool pghot_enabled(void)
+{
+	return false;
+}
+
+static inline int pghot_register_source(const struct pghot_source *src)
+{
+	return 0;
+}
+
+static inline bool pghot_record_access(unsigned long pfn, int nid,
+				       enum pghot_source_id src,
+				       unsigned long now)
+{
+	return false;
+}
+
+static inline unsigned long
+pghot_record_range(unsigned long pfn, unsigned long nr_pages, int nid,
+		   enum pghot_source_id src, unsigned int count,
+		   unsigned long now)
+{
+	return 0;
+}
+
+#endif /* CONFIG_PGHOT */
+
+#ifdef CONFIG_PGHOT_HINTFAULTS
+
+DECLARE_STATIC_KEY_FALSE(pghot_hintfaults_key);
+
+/**
+ * pghot_hintfaults_enabled - do hint faults on lower-tier memory go to pghot?
+ *
+ * A patched-out branch while they do not.
+ *
+ * Context: any.
+ * Return: true while the source is enabled.
+ */
+static __always_inline bool pghot_hintfaults_enabled(void)
+{
+	return static_branch_unlikely(&pghot_hintfaults_key);
+}
+
+unsigned int pghot_hintfault_stamp(void);
+void pghot_hintfault(struct folio *folio, int nid);
+
+#else /* !CONFIG_PGHOT_HINTFAULTS */
+
+static inline bool pghot_hintfaults_enabled(void)
+{
+	return false;
+}
+
+static inline unsigned int pghot_hintfault_stamp(void)
+{
+	return 0;
+}
+
+static inline void pghot_hintfault(struct folio *folio, int nid)
+{
+}
+
+#endif /* CONFIG_PGHOT_HINTFAULTS */
+
+#endif /* _LINUX_PGHOT_H */

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kmigratedN: the thread that promotes from lower-tier node N.
+ *
+ * It sleeps until there are candidates. The first ones are promoted at once;
+ * after that cycles begin at least kmigrated_sleep_ms apart, so that batches
+ * form. Candidates that are left are looked at again after the same time, or
+ * later and later while nothing comes of it.
+ */
+#define pr_fmt(fmt) "pghot: " fmt
+
+#include <linux/err.h>
+#include <linux/freezer.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+
+#include "internal.h"
+
+/* The pause between looks at candidates doubles at most so often. */
+#define PGHOT_MAX_BACKOFF	4
+
+/* A report filled an empty list. Hard interrupt context. */
+void pghot_wake_kmigrated(struct irq_work *work)
+{
+	struct pghot_node *node = container_of(work, struct pghot_node, wake);
+
+	wake_up(&node->wait);
+}
+
+static unsigned long pghot_sleep_jiffies(void)
+{
+	return msecs_to_jiffies(READ_ONCE(pghot_knobs.kmigrated_sleep_ms));
+}
+
+static int kmigrated(void *arg)
+{
+	struct pghot_node *node = arg;
+	unsigned long timeout = MAX_SCHEDULE_TIMEOUT, sleep;
+	bool left;
+
+	set_freezable();
+	while (!kthread_should_stop()) {
+		wait_event_freezable_timeout(node->wait,
+					     kthread_should_stop() ||
+					     !llist_empty(&node->ready),
+					     timeout);
+		if (kthread_should_stop())
+			break;
+
+		left = pghot_promote_cycle(node);
+
+		/* New candidates wait for the next cycle as well. */
+		sleep = pghot_sleep_jiffies();
+		wait_event_freezable_timeout(node->wait, kthread_should_stop(),
+					     sleep);
+		timeout = MAX_SCHEDULE_TIMEOUT;
+		if (left)
+			timeout = (sleep << min(node->idle_cycles, PGHOT_MAX_BACKOFF)) -
+				  sleep;
+	}
+	return 0;
+}
+
+/* Start the thread of @node. Returns 0 or a negative error number. */
+int pghot_start_kmigrated(struct pghot_node *node)
+{
+	struct task_struct *task;
+	nodemask_t dram;
+	int nid, near;
+
+	lockdep_assert_held(&pghot_lock);
+
+	if (node->task)
+		return 0;
+
+	node->cycle = kvzalloc(struct_size(node->cycle, targets, nr_node_ids),
+			       GFP_KERNEL);
+	if (!node->cycle)
+		return -ENOMEM;
+	node->cycle->node = node;
+	for (nid = 0; nid < nr_node_ids; nid++)
+		INIT_LIST_HEAD(&node->cycle->targets[nid].folios);
+
+	/* Run where the pages go: nobody runs on a node without CPUs. */
+	pghot_dram_nodes(&dram);
+	near = pghot_nearest(node->nid, &dram, pghot_distance);
+	task = kthread_create_on_node(kmigrated, node, near, "kmigrated%d", node->nid);
+	if (IS_ERR(task)) {
+		kvfree(node->cycle);
+		node->cycle = NULL;
+		return PTR_ERR(task);
+	}
+	if (near != NUMA_NO_NODE && !cpumask_empty(cpumask_of_node(near)))
+		kthread_affine_preferred(task, cpumask_of_node(near));
+	node->bucket = (struct pghot_bucket) { .last = jiffies };
+	node->avg_pages = 1;
+	node->idle_cycles = 0;
+	node->last_drain = jiffies;
+	node->task = task;
+	wake_up_process(task);
+	return 0;
+}
+
+/* Stop the thread of @node and wait for its cycle to end. */
+void pghot_stop_kmigrated(struct pghot_node *node)
+{
+	lockdep_assert_held(&pghot_lock);
+
+	if (!node->task)
+		return;
+
+	kthread_stop(node->task);
+	node->task = NULL;
+	kvfree(node->cycle);
+	node->cycle = NULL;
+}

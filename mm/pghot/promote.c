@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A cycle of kmigrated: from candidates to promoted pages.
+ *
+ * Only sections with candidates are looked at, and in them only pages whose
+ * ready bit is set: the work grows with the number of hot pages, not with
+ * memory. The bit is cleared when the page is taken, has cooled or can never be
+ * promoted; it is set again if the migration failed.
+ */
+#include <linux/cleanup.h>
+#include <linux/memory-tiers.h>
+#include <linux/memory_hotplug.h>
+#include <linux/migrate.h>
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/sched.h>
+#include <linux/swap.h>
+#include <linux/vmstat.h>
+
+#include "../internal.h"
+#include "internal.h"
+
+#include <trace/events/pghot.h>
+
+static_assert(PGHOT_SKIP_COLD + PGHOT_FAILED == PGHOT_SKIP_FAILED);
+
+/* A cycle that cleared this many candidates lets others have the lock. */
+#define PGHOT_MAX_CYCLE_PAGES	(SZ_256M / PAGE_SIZE)
+
+/* Pages that sit in another CPU's LRU batch are fetched at most this often. */
+#define PGHOT_DRAIN_INTERVAL	HZ
+
+static void pghot_skip(struct pghot_cycle *c, unsigned long pfn,
+		       enum pghot_skip why)
+{
+	pghot_count(c->node->skipped[why], 1);
+	count_vm_event(PGHOT_SKIP_COLD + why);
+	trace_pghot_skip(c->node->nid, pfn, why);
+}
+
+/* Move the sections that the record path queued to the list of work. */
+void pghot_collect_ready(struct pghot_node *node)
+{
+	struct pghot_section *sec, *next;
+
+	lockdep_assert_held(&node->lock);
+
+	llist_for_each_entry_safe(sec, next, llist_del_all(&node->ready), queue)
+		list_move_tail(&sec->link, &node->work);
+}
+
+/*
+ * The page is no candidate any more. If it was touched since @rec was read, it
+ * is one again.
+ */
+static void pghot_clear_ready(struct pghot_section *sec, unsigned long idx,
+			      u16 rec)
+{
+	clear_bit(idx, sec->ready);
+	/*
+	 * Pairs with the cmpxchg of the record in pghot_touch(), which is
+	 * followed by the test of the bit in pghot_mark_ready().
+	 */
+	smp_mb__after_atomic();
+	if (READ_ONCE(sec->records[idx]) != rec)
+		pghot_mark_ready(sec, idx);
+}
+
+/* What the record says must not bring the page back for a while. */
+static void pghot_deny(struct pghot_cycle *c, struct pghot_section *sec,
+		       unsigned long idx, u16 rec)
+{
+	u16 denied = pghot_rec_denied(c->epoch);
+
+	if (cmpxchg(&sec->records[idx], rec, denied) == rec)
+		rec = denied;
+	pghot_clear_ready(sec, idx, rec);
+}
+
+/*
+ * The folio at @pfn with a reference, or NULL and the reason in @why. The checks
+ * after the reference was taken hold as long as it is kept, but for the LRU flag.
+ */
+static struct folio *pghot_get_folio(struct pghot_cycle *c, unsigned long pfn,
+				     enum pghot_skip *why)
+{
+	struct page *page = pfn_to_online_page(pfn);
+	struct folio *folio;
+
+	/* A record belongs to a head page; a tail was a folio of its own once. */
+	*why = PGHOT_GONE;
+	if (!page || PageTail(page))
+		return NULL;
+
+	folio = page_folio(page);
+	if (!folio_try_get(folio)) {
+		/* Free, or frozen for a moment by a split or a migration. */
+		*why = PageBuddy(page) ? PGHOT_GONE : PGHOT_BUSY;
+		return NULL;
+	}
+	if (page_folio(page) != folio)
+		goto out;
+
+	*why = PGHOT_UNMOVABLE;
+	if (folio_test_hugetlb(folio) || folio_is_zone_device(folio) ||
+	    page_has_type(page) || PageHWPoison(page))
+		goto out;
+
+	/* In a section that spans nodes, DRAM pages have records too. */
+	*why = PGHOT_GONE;
+	if (node_is_toptier(folio_nid(folio)))
+		goto out;
+
+	if (!folio_test_lru(folio)) {
+		*why = PGHOT_UNMOVABLE;
+		if (!folio_test_anon(folio) && !folio_mapping(folio))
+			goto out;
+		c->nr_off_lru++;
+		*why = PGHOT_BUSY;
+		goto out;
+	}
+
+	*why = PGHOT_PINNED;
+	if (folio_maybe_dma_pinned(folio))
+		goto out;
+
+	*why = PGHOT_BUSY;
+	if (folio_test_writeback(folio))
+		goto out;
+
+	return folio;
+out:
+	folio_put(folio);
+	return NULL;
+}
+
+/* Migrate what waits for @nid. */
+static void pghot_flush(struct pghot_cycle *c, int nid)
+{
+	struct pghot_node *node = c->node;
+	unsigned int promoted;
+
+	if (list_empty(&c->targets[nid].folios))
+		return;
+
+	promoted = pghot_migrate_folios(c, nid);
+	pghot_count(node->promoted, promoted);
+	if (promoted)
+		WRITE_ONCE(node->target, nid);
+}
+
+/*
+ * Candidates of pghot must not move the hot threshold of NUMA balancing, which
+ * compares this counter with what it was: move that along.
+ */
+static void pghot_count_candidates(struct pghot_cycle *c, int nid, long nr_pages)
+{
+	pg_data_t *pgdat = NODE_DATA(nid);
+
+	pghot_count(c->node->candidates, nr_pages);
+	mod_node_page_state(pgdat, PGPROMOTE_CANDIDATE, nr_pages);
+#ifdef CONFIG_NUMA_BALANCING
+	WRITE_ONCE(pgdat->nbp_rl_nr_cand, pgdat->nbp_rl_nr_cand + nr_pages);
+	WRITE_ONCE(pgdat->nbp_th_nr_cand, pgdat->nbp_th_nr_cand + nr_pages);
+#endif
+}
+
+/*
+ * Take the candidate at @idx for migration. Returns PGHOT_NR_SKIP if it was
+ * taken, else why it was not.
+ */
+static enum pghot_skip pghot_take(struct pghot_cycle *c, struct pghot_section *sec,
+				  unsigned long idx, u16 rec, unsigned int heat)
+{
+	unsigned long pfn = sec->start_pfn + idx;
+	struct pghot_target *target;
+	struct folio *folio;
+	enum pghot_skip why;
+	long nr_pages;
+	int nid;
+
+	folio = pghot_get_folio(c, pfn, &why);
+	if (!folio)
+		return why;
+
+	nid = pghot_choose_target(c, folio, rec);
+	if (nid < 0) {
+		why = nid == -EACCES ? PGHOT_DENIED :
+		      nid == -ENOSPC ? PGHOT_NOSPACE : PGHOT_BUSY;
+		c->stop |= nodes_subset(c->dram, c->full);
+		goto out;
+	}
+
+	nr_pages = folio_nr_pages(folio);
+	why = PGHOT_RATELIMIT;
+	if (!pghot_bucket_take(&c->node->bucket, folio_size(folio))) {
+		c->stop = true;
+		c->limited = true;
+		goto out;
+	}
+
+	why = PGHOT_BUSY;
+	if (!folio_isolate_lru(folio)) {
+		pghot_bucket_return(&c->node->bucket, folio_size(folio));
+		goto out;
+	}
+
+	node_stat_mod_folio(folio, NR_ISOLATED_ANON + folio_is_file_lru(folio),
+			    nr_pages);
+	pghot_count_candidates(c, nid, nr_pages);
+	c->taken_folios++;
+	c->taken_pages += nr_pages;
+	c->rank.quota -= min_t(unsigned long, c->rank.quota,
+			       heat == c->rank.cutoff ? nr_pages : 0);
+	/* Before it can be set again by a failure. */
+	clear_bit(idx, sec->ready);
+
+	target = &c->targets[nid];
+	list_add_tail(&folio->lru, &target->folios);
+	target->nr_folios++;
+	target->nr_pages += nr_pages;
+	/* Isolation has a reference of its own. */
+	folio_put(folio);
+	if (target->nr_folios >= READ_ONCE(pghot_knobs.kmigrated_batch_nr) ||
+	    target->nr_pages >= PGHOT_MAX_BATCH)
+		pghot_flush(c, nid);
+	return PGHOT_NR_SKIP;
+out:
+	folio_put(folio);
+	return why;
+}
+
+/*
+ * A folio of a batch was not migrated, and is about to go back to the LRU: make
+ * it a candidate again and give its bytes back.
+ */
+void pghot_retry(struct pghot_cycle *c, struct folio *folio)
+{
+	unsigned long pfn = folio_pfn(folio);
+	struct pghot_section *sec;
+
+	pghot_bucket_return(&c->node->bucket, folio_size(folio));
+	pghot_skip(c, pfn, PGHOT_FAILED);
+
+	guard(rcu)();
+	sec = pghot_section_of(pfn);
+	if (!sec)
+		return;
+	set_bit(pfn - sec->start_pfn, sec->ready);
+	if (list_empty(&sec->link))
+		list_add_tail(&sec->link, &c->node->work);
+}
+
+static void pghot_visit(struct pghot_cycle *c, struct pghot_section *sec,
+			unsigned long idx)
+{
+	unsigned long pfn = sec->start_pfn + idx;
+	u16 rec = READ_ONCE(sec->records[idx]);
+	unsigned int heat = pghot_rec_heat_grace(rec, c->epoch);
+	enum pghot_skip why;
+
+	pghot_count(c->node->visited, 1);
+	count_vm_event(PGHOT_VISITED);
+
+	if (heat < c->threshold) {
+		pghot_clear_ready(sec, idx, rec);
+		pghot_skip(c, pfn, PGHOT_COLD);
+		return;
+	}
+	if (heat < c->rank.cutoff || (heat == c->rank.cutoff && !c->rank.quota)) {
+		pghot_skip(c, pfn, PGHOT_RATELIMIT);
+		return;
+	}
+
+	why = pghot_take(c, sec, idx, rec, heat);
+	switch (why) {
+	case PGHOT_NR_SKIP:
+		return;
+	case PGHOT_GONE:
+		pghot_clear_ready(sec, idx, rec);
+		break;
+	case PGHOT_UNMOVABLE:
+	case PGHOT_DENIED:
+		pghot_deny(c, sec, idx, rec);
+		break;
+	default:
+		break;
+	}
+	pghot_skip(c, pfn, why);
+}
+
+/* Visit the candidates of a section. */
+static void pghot_scan_section(struct pghot_cycle *c, struct pghot_section *sec)
+{
+	unsigned long idx;
+
+	clear_bit(PGHOT_SECTION_QUEUED, &sec->flags);
+	/*
+	 * Pairs with the barrier in pghot_mark_ready(), which sets a bit and
+	 * then reads QUEUED.
+	 */
+	smp_mb__after_atomic();
+
+	for_each_set_bit(idx, sec->ready, PAGES_PER_SECTION) {
+		if (c->stop)
+			return;
+		pghot_visit(c, sec, idx);
+		cond_resched();
+	}
+}
+
+/* Pages of the folio at @pfn; a guess, without a reference. */
+static unsigned long pghot_folio_pages(unsigned long pfn)
+{
+	struct page *page = pfn_to_online_page(pfn);
+
+	if (!page || !PageHead(page))
+		return 1;
+	return min_t(unsigned long, compound_nr(page), MAX_ORDER_NR_PAGES);
+}
+
+/* Count the pages of all candidates by heat. */
+static void pghot_rank_candidates(struct pghot_cycle *c)
+{
+	struct pghot_section *sec;
+	unsigned long idx;
+	unsigned int heat;
+	u16 rec;
+
+	memset(&c->rank, 0, sizeof(c->rank));
+	list_for_each_entry(sec, &c->node->work, link) {
+		for_each_set_bit(idx, sec->ready, PAGES_PER_SECTION) {
+			rec = READ_ONCE(sec->records[idx]);
+			heat = pghot_rec_heat_grace(rec, c->epoch);
+			pghot_count(c->node->visited, 1);
+			count_vm_event(PGHOT_VISITED);
+			if (heat >= c->threshold)
+				c->rank.pages[heat] +=
+					pghot_folio_pages(sec->start_pfn + idx);
+		}
+		cond_resched();
+	}
+}
+
+/* Decide how far the budget goes. @rate: 0 if nothing is to be promoted. */
+static void pghot_plan(struct pghot_cycle *c, u64 rate)
+{
+	struct pghot_node *node = c->node;
+	unsigned long budget, nr = 0;
+	struct pghot_section *sec;
+
+	pghot_rank_all(&c->rank);
+	if (!rate) {
+		/* Candidates are visited all the same, and cool. */
+		c->rank.cutoff = PGHOT_HEAT_MAX + 1;
+		return;
+	}
+	if (node->bucket.tokens <= 0) {
+		c->stop = true;
+		c->limited = true;
+		return;
+	}
+
+	list_for_each_entry(sec, &node->work, link)
+		nr += bitmap_weight(sec->ready, PAGES_PER_SECTION);
+	budget = DIV_ROUND_UP_ULL(node->bucket.tokens, PAGE_SIZE);
+	if (nr * node->avg_pages > budget) {
+		c->limited = true;
+		pghot_rank_candidates(c);
+		pghot_rank_cut(&c->rank, budget);
+	}
+}
+
+static void pghot_begin(struct pghot_cycle *c, u64 rate)
+{
+	u64 sleep_ms = READ_ONCE(pghot_knobs.kmigrated_sleep_ms);
+	unsigned long now = jiffies;
+
+	c->epoch = pghot_epoch(now);
+	c->threshold = READ_ONCE(pghot_knobs.freq_threshold);
+	pghot_dram_nodes(&c->dram);
+	nodes_clear(c->full);
+	nodes_clear(c->woken);
+	c->stop = false;
+	c->limited = false;
+	c->nr_off_lru = 0;
+	c->taken_folios = 0;
+	c->taken_pages = 0;
+	c->promoted = 0;
+
+	pghot_bucket_refill(&c->node->bucket, now, rate,
+			    div_u64(rate * 2 * sleep_ms, MSEC_PER_SEC));
+}
+
+/*
+ * Candidates that a CPU holds back in its LRU batch would be found off the LRU
+ * again and again.
+ */
+static void pghot_drain_lru(struct pghot_cycle *c)
+{
+	struct pghot_node *node = c->node;
+
+	if (!c->nr_off_lru ||
+	    time_before(jiffies, node->last_drain + PGHOT_DRAIN_INTERVAL))
+		return;
+	lru_add_drain_all();
+	node->last_drain = jiffies;
+}
+
+/*
+ * One cycle. Returns true if candidates are left that are worth another look
+ * after pghot_node::due.
+ */
+bool pghot_promote_cycle(struct pghot_node *node)
+{
+	u64 rate = (u64)READ_ONCE(pghot_knobs.promote_rate_limit_mbps) * SZ_1M;
+	struct pghot_cycle *c = node->cycle;
+	struct pghot_section *sec, *next;
+	LIST_HEAD(todo);
+	bool left;
+	int nid;
+
+	mutex_lock(&node->lock);
+
+	pghot_begin(c, rate);
+	pghot_collect_ready(node);
+	pghot_plan(c, rate);
+
+	/* What is put back to the list meanwhile is for the next cycle. */
+	list_splice_init(&node->work, &todo);
+	list_for_each_entry_safe(sec, next, &todo, link) {
+		if (c->stop || c->taken_pages >= PGHOT_MAX_CYCLE_PAGES)
+			break;
+		list_del_init(&sec->link);
+		pghot_scan_section(c, sec);
+		if (list_empty(&sec->link) &&
+		    !bitmap_empty(sec->ready, PAGES_PER_SECTION))
+			list_add_tail(&sec->link, &node->work);
+	}
+	list_splice(&todo, &node->work);
+
+	for_each_node_mask(nid, c->dram)
+		pghot_flush(c, nid);
+
+	if (c->taken_folios)
+		node->avg_pages = DIV_ROUND_UP(c->taken_pages, c->taken_folios);
+	if (c->promoted || (c->limited && rate))
+		node->idle_cycles = 0;
+	else
+		node->idle_cycles++;
+	left = !list_empty(&node->work);
+
+	mutex_unlock(&node->lock);
+
+	pghot_drain_lru(c);
+	return left;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The way of an access: from a report to a candidate.
+ *
+ * Everything here may run in NMI context: no lock, no allocation, no sleep. The
+ * one loop is bounded by PGHOT_MAX_TRIES.
+ *
+ * The record and its ageing are described in record.h.
+ */
+#define pr_fmt(fmt) "pghot: " fmt
+
+#include <linux/atomic.h>
+#include <linux/cleanup.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/vmstat.h>
+
+#include "internal.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/pghot.h>
+
+/* Is any source enabled? Patches out the report where none is. */
+DEFINE_STATIC_KEY_FALSE(pghot_enabled_key);
+
+/*
+ * Updates of one record by several CPUs at once. Who loses that often gives up:
+ * the others have made the page hotter in the meantime.
+ */
+#define PGHOT_MAX_TRIES		8
+
+/* Sections with records, by section number. Read under RCU. */
+DEFINE_XARRAY(pghot_sections);
+
+/* Before the first change of the window, about the default of the knob. */
+static struct pghot_clock pghot_first_clock = {
+	.len	= 3 * HZ,
+};
+
+static struct pghot_clock __rcu *pghot_clock_ptr =
+	(struct pghot_clock __rcu __force *)&pghot_first_clock;
+
+/* The epoch at @now, not reduced to the bits that a record has. Any context. */
+unsigned int pghot_epoch(unsigned long now)
+{
+	guard(rcu)();
+	return pghot_clock_epoch(rcu_dereference(pghot_clock_ptr), now);
+}
+
+/* Make epochs @ms long. Called by one writer at a time. */
+int pghot_set_window(unsigned int ms)
+{
+	struct pghot_clock *clk, *old;
+
+	clk = kmalloc_obj(*clk);
+	if (!clk)
+		return -ENOMEM;
+
+	old = rcu_dereference_protected(pghot_clock_ptr,
+					lockdep_is_held(&pghot_lock));
+	*clk = pghot_clock_change(old, jiffies, msecs_to_jiffies(ms));
+	rcu_assign_pointer(pghot_clock_ptr, clk);
+
+	if (old != &pghot_first_clock) {
+		synchronize_rcu();
+		kfree(old);
+	}
+	return 0;
+}
+
+/*
+ * The section of @pfn, or NULL if it has no records. Valid as long as RCU is
+ * held, or the lock of its node.
+ */
+struct pghot_section *pghot_section_of(unsigned long pfn)
+{
+	return xa_load(&pghot_sections, pfn_to_section_nr(pfn));
+}
+
+/*
+ * Make a page a candidate and see that its section is on its node's list.
+ *
+ * This is one side of two handshakes with kmigrated: each side writes, passes a
+ * full barrier and reads what the other one wrote, so that at least one of them
+ * sees the other's word.
+ */
+void pghot_mark_ready(struct pghot_section *sec, unsigned long idx)
+{
+	struct pghot_node *node = sec->node;
+
+	/*
+	 * The record was written by a cmpxchg, which is a full barrier: pairs
+	 * with the one in pghot_clear_ready(), which clears the bit and then
+	 * reads the record again.
+	 */
+	if (test_bit(idx, sec->ready))
+		return;
+	set_bit(idx, sec->ready);
+
+	/*
+	 * Pairs with the barrier in pghot_scan_section(), which clears QUEUED
+	 * and then reads the bits.
+	 */
+	smp_mb__after_atomic();
+	if (test_bit(PGHOT_SECTION_QUEUED, &sec->flags) ||
+	    test_and_set_bit(PGHOT_SECTION_QUEUED, &sec->flags))
+		return;
+
+	/* Only who finds the list empty needs to wake the thread. */
+	if (llist_add(&sec->queue, &node->ready))
+		irq_work_queue(&node->wake);
+}
+
+/* Head of the folio that @pfn is in. Unlocked: may be out of date at once. */
+static unsigned long pghot_head_pfn(unsigned long pfn)
+{
+	return page_to_pfn(&page_folio(pfn_to_page(pfn))->page);
+}
+
+static bool pghot_touch(unsigned long pfn, unsigned int node,
+			enum pghot_source_id src, unsigned int count,
+			unsigned int epoch)
+{
+	struct pghot_section *sec = pghot_section_of(pfn);
+	unsigned int tries, heat, threshold;
+	u16 old, new, *rec;
+	unsigned long idx;
+
+	if (!sec)
+		return false;
+
+	idx = pfn - sec->start_pfn;
+	rec = &sec->records[idx];
+	old = READ_ONCE(*rec);
+	for (tries = 0; ; tries++) {
+		new = pghot_rec_touch(old, epoch, node, count);
+		/* Nothing to add: leave the cache line shared. */
+		if (new == old)
+			break;
+		if (try_cmpxchg(rec, &old, new))
+			break;
+		if (tries == PGHOT_MAX_TRIES)
+			return false;
+	}
+
+	heat = pghot_rec_heat(new);
+	threshold = READ_ONCE(pghot_knobs.freq_threshold);
+	trace_pghot_record(pfn, node, src, heat);
+	count_vm_event(PGHOT_RECORDED_ACCESSES);
+
+	if (heat >= threshold) {
+		if (pghot_rec_heat_now(old, epoch) < threshold)
+			trace_pghot_hot(pfn, node, heat);
+		pghot_mark_ready(sec, idx);
+	}
+	return true;
+}
+
+/* The DRAM node for accesses from @nid, as records have it. */
+static unsigned int pghot_accessing_node(int nid)
+{
+	if (nid < 0 || nid >= MAX_NUMNODES)
+		return PGHOT_NODE_NONE;
+	return READ_ONCE(pghot_node_index[nid]);
+}
+
+/* Out of line part of pghot_record_access(), documented there. */
+bool __pghot_record_access(unsigned long pfn, int nid, enum pghot_source_id src,
+			   unsigned long now)
+{
+	count_vm_event(PGHOT_REPORTED_HINTFAULTS + src);
+
+	guard(rcu)();
+	/* Without a section with records, there may be no struct page. */
+	if (!pghot_section_of(pfn) || !pfn_valid(pfn))
+		return false;
+
+	return pghot_touch(pghot_head_pfn(pfn), pghot_accessing_node(nid), src,
+			   1, pghot_epoch(now));
+}
+
+/* Out of line part of pghot_record_range(), documented there. */
+unsigned long __pghot_record_range(unsigned long pfn, unsigned long nr_pages,
+				   int nid, enum pghot_source_id src,
+				   unsigned int count, unsigned long now)
+{
+	unsigned int node = pghot_accessing_node(nid);
+	unsigned long end, head, done = ULONG_MAX, recorded = 0;
+	unsigned int epoch;
+
+	if (!count)
+		return 0;
+
+	count_vm_events(PGHOT_REPORTED_HINTFAULTS + src, count);
+
+	guard(rcu)();
+	epoch = pghot_epoch(now);
+	end = pfn + min(nr_pages, PAGES_PER_SECTION);
+	for (; pfn < end; pfn++) {
+		if (!pghot_section_of(pfn) || !pfn_valid(pfn))
+			continue;
+		head = pghot_head_pfn(pfn);
+		if (head == done)
+			continue;
+		done = head;
+		recorded += pghot_touch(head, node, src, count, epoch);
+	}
+	return recorded;
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where to promote to.
+ *
+ * The node that accessed the page, if it is DRAM, allowed and has room; else
+ * the nearest one to it that is and has; else kswapd is woken on the best of
+ * those that are full, and the page waits. Never a node that the memcg of the
+ * folio, the policy of a VMA that maps it or the owner of such an address space
+ * excludes.
+ */
+#define pr_fmt(fmt) "pghot: " fmt
+
+#include <linux/memcontrol.h>
+#include <linux/memory-tiers.h>
+#include <linux/mempolicy.h>
+#include <linux/mm.h>
+#include <linux/mmap_lock.h>
+#include <linux/rmap.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/task.h>
+#include <linux/spinlock.h>
+#include <linux/swap.h>
+#include <linux/topology.h>
+
+#include "../internal.h"
+#include "../page_alloc.h"
+#include "internal.h"
+
+/* DRAM nodes: those with memory in the top tier. */
+static nodemask_t pghot_dram = NODE_MASK_NONE;
+static DEFINE_SPINLOCK(pghot_dram_lock);
+
+/*
+ * The DRAM node nearest to each node, as records have it. Written with
+ * pghot_lock held, read from any context.
+ */
+u8 pghot_node_index[MAX_NUMNODES] = {
+	[0 ... MAX_NUMNODES - 1] = PGHOT_NODE_NONE,
+};
+
+/*
+ * What node an index means. An index is given out once and never changes, or
+ * records would change their meaning.
+ */
+static int pghot_index_nid[PGHOT_NR_DRAM] = {
+	[0 ... PGHOT_NR_DRAM - 1] = NUMA_NO_NODE,
+};
+
+int pghot_distance(int from, int to)
+{
+	return node_distance(from, to);
+}
+
+/* The node in @mask that is nearest to @from; of equals, the first one. */
+int pghot_nearest(int from, const nodemask_t *mask, int (*distance)(int a, int b))
+{
+	int nid, d, best = NUMA_NO_NODE, best_distance = INT_MAX;
+
+	for_each_node_mask(nid, *mask) {
+		d = distance(from, nid);
+		if (d < best_distance) {
+			best = nid;
+			best_distance = d;
+		}
+	}
+	return best;
+}
+
+void pghot_dram_nodes(nodemask_t *mask)
+{
+	guard(spinlock)(&pghot_dram_lock);
+	*mask = pghot_dram;
+}
+
+static unsigned int pghot_index_for(int nid)
+{
+	unsigned int i;
+
+	for (i = 0; i < PGHOT_NR_DRAM; i++) {
+		if (pghot_index_nid[i] == NUMA_NO_NODE)
+			WRITE_ONCE(pghot_index_nid[i], nid);
+		if (pghot_index_nid[i] == nid)
+			return i;
+	}
+	pr_warn_once("more than %d DRAM nodes: pages used from node %d go to the one nearest to them\n",
+		     PGHOT_NR_DRAM, nid);
+	return PGHOT_NODE_NONE;
+}
+
+int pghot_index_to_node(unsigned int index)
+{
+	return index < PGHOT_NR_DRAM ? READ_ONCE(pghot_index_nid[index]) :
+				       NUMA_NO_NODE;
+}
+
+/* Nodes, their tiers or their memory changed. */
+void pghot_targets_update(void)
+{
+	nodemask_t dram = NODE_MASK_NONE;
+	int nid, nearest;
+
+	lockdep_assert_held(&pghot_lock);
+
+	for_each_node_state(nid, N_MEMORY)
+		if (node_is_toptier(nid))
+			node_set(nid, dram);
+
+	scoped_guard(spinlock, &pghot_dram_lock)
+		pghot_dram = dram;
+
+	for_each_online_node(nid) {
+		nearest = pghot_nearest(nid, &dram, pghot_distance);
+		WRITE_ONCE(pghot_node_index[nid],
+			   nearest == NUMA_NO_NODE ? PGHOT_NODE_NONE :
+						     pghot_index_for(nearest));
+	}
+}
+
+/* Highest zone that user pages of @pgdat come from, or NULL. */
+static struct zone *pghot_highest_zone(pg_data_t *pgdat)
+{
+	int z;
+
+	for (z = MAX_NR_ZONES - 1; z >= 0; z--)
+		if (z <= ZONE_MOVABLE && managed_zone(pgdat->node_zones + z))
+			return pgdat->node_zones + z;
+	return NULL;
+}
+
+/*
+ * May @nr_pages more be allocated on @nid without kswapd having to run? The
+ * mark is that of NUMA balancing's promotion.
+ */
+static bool pghot_has_room(int nid, unsigned long nr_pages)
+{
+	pg_data_t *pgdat = NODE_DATA(nid);
+	int z;
+
+	for (z = ZONE_MOVABLE; z >= 0; z--) {
+		struct zone *zone = pgdat->node_zones + z;
+
+		if (managed_zone(zone) &&
+		    zone_watermark_ok(zone, 0, high_wmark_pages(zone) + nr_pages,
+				      ZONE_MOVABLE, ALLOC_CMA))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Ask kswapd to make room on @nid. A node on which reclaim has given up is tried
+ * again: with demotion or promotion under way, what could not be reclaimed then
+ * may be reclaimable now. Done at most once a cycle for a node.
+ */
+void pghot_wake_reclaim(int nid, unsigned int order)
+{
+	struct zone *zone = pghot_highest_zone(NODE_DATA(nid));
+
+	if (!zone)
+		return;
+	kswapd_clear_hopeless(NODE_DATA(nid), KSWAPD_CLEAR_HOPELESS_OTHER);
+	wakeup_kswapd(zone, 0, order, ZONE_MOVABLE);
+}
+
+struct pghot_allowed {
+	nodemask_t	*mask;
+	bool		busy;
+};
+
+static void pghot_apply_policy(struct mempolicy *pol, nodemask_t *mask)
+{
+	switch (pol->mode) {
+	case MPOL_BIND:
+	case MPOL_PREFERRED:
+	case MPOL_PREFERRED_MANY:
+		nodes_and(*mask, *mask, pol->nodes);
+		break;
+	case MPOL_INTERLEAVE:
+	case MPOL_WEIGHTED_INTERLEAVE:
+		/* The page is where the policy wants it. */
+		nodes_clear(*mask);
+		break;
+	default:
+		break;
+	}
+}
+
+/* What the owner of @mm may use. Other threads may have policies of their own. */
+static void pghot_apply_owner(struct mm_struct *mm, bool policy, nodemask_t *mask)
+{
+#ifdef CONFIG_MEMCG
+	struct task_struct *owner;
+
+	guard(rcu)();
+	owner = rcu_dereference(mm->owner);
+	if (!owner)
+		return;
+
+	task_lock(owner);
+	if (policy && owner->mempolicy)
+		pghot_apply_policy(owner->mempolicy, mask);
+#ifdef CONFIG_CPUSETS
+	nodes_and(*mask, *mask, owner->mems_allowed);
+#endif
+	task_unlock(owner);
+#endif
+}
+
+static bool pghot_allowed_one(struct folio *folio, struct vm_area_struct *vma,
+			      unsigned long addr, void *arg)
+{
+	struct pghot_allowed *allowed = arg;
+	struct mm_struct *mm = vma->vm_mm;
+	struct mempolicy *pol;
+	pgoff_t ilx;
+
+	/* Keeps vma->vm_policy. Not waited for: rmap locks nest inside. */
+	if (!mmap_read_trylock(mm)) {
+		allowed->busy = true;
+		return false;
+	}
+	pol = __get_vma_policy(vma, addr, &ilx);
+	if (pol) {
+		pghot_apply_policy(pol, allowed->mask);
+		mpol_cond_put(pol);
+	}
+	pghot_apply_owner(mm, !pol, allowed->mask);
+	mmap_read_unlock(mm);
+
+	/* Go on while there is something left to exclude. */
+	return !nodes_empty(*allowed->mask);
+}
+
+/*
+ * Remove the nodes from @mask that @folio must not be on. Returns 0, or -EAGAIN
+ * if that cannot be known now.
+ *
+ * Context: process; the caller holds a reference to @folio.
+ */
+int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
+{
+	struct pghot_allowed allowed = { .mask = mask };
+	struct rmap_walk_control rwc = {
+		.arg		= &allowed,
+		.rmap_one	= pghot_allowed_one,
+		.anon_lock	= folio_lock_anon_vma_read,
+		.try_lock	= true,
+	};
+	struct mem_cgroup *memcg;
+
+	memcg = get_mem_cgroup_from_folio(folio);
+	mem_cgroup_node_filter_allowed(memcg, mask);
+	mem_cgroup_put(memcg);
+
+	if (nodes_empty(*mask) || !folio_mapped(folio))
+		return 0;
+
+	if (!folio_trylock(folio))
+		return -EAGAIN;
+	rmap_walk(folio, &rwc);
+	folio_unlock(folio);
+
+	return rwc.contended || allowed.busy ? -EAGAIN : 0;
+}
+
+/*
+ * Choose the node to promote @folio to, @rec being its record.
+ *
+ * Returns the node or
+ *   -EAGAIN  it cannot be told now,
+ *   -EACCES  no node is allowed,
+ *   -ENOSPC  no allowed node has room; reclaim was woken on the nearest one.
+ */
+int pghot_choose_target(struct pghot_cycle *c, struct folio *folio, u16 rec)
+{
+	int pinned = READ_ONCE(pghot_knobs.target_nid);
+	int nid, err, from, first = NUMA_NO_NODE;
+	nodemask_t mask = c->dram;
+
+	if (pinned != NUMA_NO_NODE) {
+		/* Gone for now. It may come back, so nothing is denied. */
+		if (!node_isset(pinned, c->dram))
+			return -ENOSPC;
+		nodes_clear(mask);
+		node_set(pinned, mask);
+	}
+
+	err = pghot_folio_allowed(folio, &mask);
+	if (err)
+		return err;
+
+	from = pghot_index_to_node(pghot_rec_node(rec));
+	if (from == NUMA_NO_NODE)
+		from = c->node->nid;
+
+	while ((nid = pghot_nearest(from, &mask, pghot_distance)) != NUMA_NO_NODE) {
+		if (!node_isset(nid, c->full) &&
+		    pghot_has_room(nid, c->targets[nid].nr_pages + folio_nr_pages(folio)))
+			return nid;
+		if (first == NUMA_NO_NODE)
+			first = nid;
+		/* Room only gets less in a cycle: do not ask again. */
+		if (!folio_test_large(folio))
+			node_set(nid, c->full);
+		node_clear(nid, mask);
+	}
+	if (first == NUMA_NO_NODE)
+		return -EACCES;
+
+	if (!node_isset(first, c->woken)) {
+		node_set(first, c->woken);
+		pghot_wake_reclaim(first, folio_order(folio));
+	}
+	return -ENOSPC;
+}
