@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Common code of the checks; see machine/check.sh. A check is a script that exits
+# with 0 if it passed and with 4 if it had to be skipped (with a line "SKIP: why").
+# Its output is its log. A check of many cases writes three numbers (passed,
+# failed, skipped) into the file $PG_CHECK_CASES.
+
+. "$PG_MACHINE/lib.sh"
+
+PG_CHECK_OUT=${PG_CHECK_OUT:-$PG_BUILD/check}
+PG_CHECK_CASES=$PG_CHECK_OUT/${PG_CHECK_NAME:-check}.cases
+mkdir -p "$PG_CHECK_OUT"
+export PG_CHECK_CASES
+
+fail()	{ printf '%s\n' "FAILED: $*" >&2; exit 1; }
+skip()	{ printf '%s\n' "SKIP: $*" >&2; exit 4; }
+
+python_overlay() {
+	python3 -c "import sys; sys.path.insert(0, '$PG_MACHINE'); import overlay; $1"
+}
+
+# The files that the project adds to the kernel, and those that its patches change.
+new_files() { python_overlay 'print("\n".join(overlay.overlay_paths()))'; }
+touched_files() { python_overlay 'print("\n".join(sorted({f for p in overlay.load_series() for f in p.files})))'; }
+
+# Objects of the changed C files. Files that others include (kernel/sched has such)
+# would have none, so ask the tree's Makefiles by the directories instead: those
+# are what gets built, see touched_targets.
+touched_objects() { touched_files | sed -n 's/\.c$/.o/p'; }
+
+# What to build to see every file that the series touches: whole directories where
+# it changes anything in mm or the scheduler, as headers matter there as well.
+touched_targets() {
+	printf '%s\n' mm/ kernel/sched/
+	touched_objects | grep -vE '^(mm|kernel/sched|tools)/' || true
+}
+
+# kernel_make TREE BUILDDIR ARGUMENT...: the kernel's make, with the compiler's cache
+# that build.sh uses and with build.sh's fixed names, so that objects are shared.
+kernel_make() {
+	local tree=$1 dir=$2 cc=${CC:-gcc} cross=()
+	shift 2
+	if [ "${ARCH:-}" = arm64 ]; then
+		cross=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+		cc=aarch64-linux-gnu-gcc
+	fi
+	if command -v ccache >/dev/null; then
+		export CCACHE_DIR=${CCACHE_DIR:-$PG_CACHE/ccache}
+		export CCACHE_BASEDIR=$tree CCACHE_NOHASHDIR=1
+		export CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-5G}
+		export CCACHE_SLOPPINESS=time_macros CCACHE_COMPILERCHECK=content
+		cc="ccache $cc"
+	fi
+	env -u FILES -u OUT -u CONFIG -u VARIANT -u CMD -u CPUS -u APPEND -u HMAT -u LATENCY -u QEMU \
+		-u JOBS -u TIMEOUT -u ARCH \
+		make -C "$tree" O="$dir" -j"$PG_JOBS" KBUILD_BUILD_TIMESTAMP='2026-01-01' KBUILD_BUILD_USER=pghot \
+		KBUILD_BUILD_HOST=pghot KBUILD_BUILD_VERSION=1 "${cross[@]}" CC="$cc" "$@"
+}
+
+# small_config TREE BUILDDIR: the configuration "small" for any tree, also one that
+# lacks some of its options.
+small_config() {
+	local tree=$1 dir=$2 key
+	key=$(cat "$PG_MACHINE/config/small.config" "$PG_MACHINE/check/lib.sh" | sha256sum)
+	[ "$(cat "$dir/.pghot-config" 2>/dev/null)" != "$key" ] || return 0
+	mkdir -p "$dir"
+	kernel_make "$tree" "$dir" tinyconfig
+	merge_config "$tree" "$dir" "$PG_MACHINE/config/small.config"
+	printf '%s\n' "$key" >"$dir/.pghot-config"
+}
+
+# merge_config TREE BUILDDIR FRAGMENT...: adds fragments to .config.
+merge_config() {
+	local tree=$1 dir=$2
+	shift 2
+	mv "$dir/.config" "$dir/.config.base"
+	(cd "$tree" && KCONFIG_CONFIG=$dir/.config scripts/kconfig/merge_config.sh -m -Q -O "$dir" "$dir/.config.base" "$@")
+	kernel_make "$tree" "$dir" olddefconfig
+}
+
+# warnings_in LOG [PATTERN]: the compiler's warnings and errors, but not make's
+# remarks about itself; only on files that match PATTERN.
+warnings_in() { grep -E '(warning|error|WARNING|ERROR): ' "$1" | grep -E -- "${2:-.}" || true; }

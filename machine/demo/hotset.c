@@ -1,0 +1,634 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hotset: a working set for a promoter, and an eye on where it lives.
+ *
+ * A buffer is placed on the slow node and left there without a policy. Some of
+ * its pages, chosen at random, are hot: a chain of pointers leads through all of
+ * their cache lines in random order, and two threads follow it. The other pages
+ * are never touched again. Meanwhile the main thread looks up where the pages
+ * are: it reads /proc/self/pagemap, which does not touch them and costs little.
+ *
+ * Files written, all named after --out:
+ *
+ *	PREFIX.samples	one line per look, see write_sample()
+ *	PREFIX.result	"name value" lines: what it came to
+ *	PREFIX.before	a character per page: its node, before the chase
+ *	PREFIX.after	the same at the end
+ *	PREFIX.hot	a character per page: 1 for hot ones
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/mempolicy.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE		4096UL
+#define LINE		64UL
+#define LINES		(PAGE / LINE)
+#define MAX_NODES	10	/* a node is one character in the maps */
+#define MAX_RANGES	64
+#define NR_THREADS	2
+
+/* Bits of an entry of pagemap, Documentation/admin-guide/mm/pagemap.rst */
+#define PM_PRESENT	(1ULL << 63)
+#define PM_PFN		((1ULL << 55) - 1)
+
+static struct {
+	unsigned long mb;
+	unsigned long hot_pages;
+	unsigned long seed;
+	unsigned long seconds;
+	unsigned long period_ms;
+	int slow;
+	bool until_95;
+	const char *out;
+	const char *label;
+} opt = {
+	.mb = 128,
+	.hot_pages = 8192,
+	.seed = 1,
+	.seconds = 21,
+	.period_ms = 100,
+	.slow = 2,
+	.out = "hotset",
+};
+
+static unsigned long nr_pages;
+static char *buf;
+static bool *is_hot;
+
+/* ===== Random numbers: the same ones for the same seed, everywhere ===== */
+
+static uint64_t rnd_state;
+
+static uint64_t rnd(void)
+{
+	uint64_t z = (rnd_state += 0x9e3779b97f4a7c15ULL);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+static void shuffle(uint32_t *a, size_t n)
+{
+	size_t i, j;
+	uint32_t t;
+
+	for (i = n; i > 1; i--) {
+		j = rnd() % i;
+		t = a[i - 1];
+		a[i - 1] = a[j];
+		a[j] = t;
+	}
+}
+
+static uint32_t *numbers(size_t n)
+{
+	uint32_t *a = malloc(n * sizeof(*a));
+	size_t i;
+
+	if (!a)
+		err(1, "malloc");
+	for (i = 0; i < n; i++)
+		a[i] = i;
+	return a;
+}
+
+/* ===== Where pages are ===== */
+
+/* Page frames of a node, as far as its zones reach. */
+static struct range {
+	unsigned long start, end;
+	int nid;
+} ranges[MAX_RANGES];
+static int nr_ranges;
+
+static void read_ranges(void)
+{
+	unsigned long spanned = 0, start, val;
+	FILE *f = fopen("/proc/zoneinfo", "r");
+	char line[256];
+	int nid = -1;
+
+	if (!f)
+		err(1, "/proc/zoneinfo");
+	while (fgets(line, sizeof(line), f)) {
+		sscanf(line, "Node %d,", &nid);
+		if (sscanf(line, " spanned %lu", &val) == 1)
+			spanned = val;
+		if (sscanf(line, " start_pfn: %lu", &start) != 1 || !spanned)
+			continue;
+		if (nid < 0 || nid >= MAX_NODES || nr_ranges == MAX_RANGES)
+			errx(1, "/proc/zoneinfo: more nodes or zones than this can show");
+		ranges[nr_ranges++] = (struct range) { start, start + spanned, nid };
+		spanned = 0;
+	}
+	fclose(f);
+	if (!nr_ranges)
+		errx(1, "/proc/zoneinfo: no zones found");
+}
+
+static int pfn_to_node(unsigned long pfn)
+{
+	int i;
+
+	for (i = 0; i < nr_ranges; i++)
+		if (pfn >= ranges[i].start && pfn < ranges[i].end)
+			return ranges[i].nid;
+	return -1;
+}
+
+struct placement {
+	unsigned long hot_dram;
+	unsigned long cold_dram;
+	unsigned long moving;		/* under migration just now */
+	unsigned long on_node[MAX_NODES];
+};
+
+static int pagemap_fd;
+static uint64_t *pagemap;
+
+/* Look where the pages are; @map gets a character per page, unless NULL. */
+static void look(struct placement *p, char *map)
+{
+	size_t len = nr_pages * sizeof(*pagemap);
+	unsigned long i;
+	int nid;
+
+	memset(p, 0, sizeof(*p));
+	if (pread(pagemap_fd, pagemap, len,
+		  (uintptr_t)buf / PAGE * sizeof(*pagemap)) != (ssize_t)len)
+		err(1, "/proc/self/pagemap");
+	for (i = 0; i < nr_pages; i++) {
+		nid = -1;
+		if (pagemap[i] & PM_PRESENT) {
+			if (!(pagemap[i] & PM_PFN))
+				errx(1, "/proc/self/pagemap shows no page frames: run this as root");
+			nid = pfn_to_node(pagemap[i] & PM_PFN);
+		}
+		if (map)
+			map[i] = nid < 0 ? '?' : '0' + nid;
+		if (nid < 0) {
+			p->moving++;
+			continue;
+		}
+		p->on_node[nid]++;
+		if (nid == opt.slow)
+			continue;
+		if (is_hot[i])
+			p->hot_dram++;
+		else
+			p->cold_dram++;
+	}
+}
+
+/* The same asked in another way: pages that move_pages() sees off the slow node. */
+static unsigned long count_moved(void)
+{
+	void **addr = malloc(nr_pages * sizeof(*addr));
+	int *status = malloc(nr_pages * sizeof(*status));
+	unsigned long i, n = 0;
+
+	if (!addr || !status)
+		err(1, "malloc");
+	for (i = 0; i < nr_pages; i++)
+		addr[i] = buf + i * PAGE;
+	if (syscall(__NR_move_pages, 0, nr_pages, addr, NULL, status, 0))
+		err(1, "move_pages");
+	for (i = 0; i < nr_pages; i++) {
+		if (status[i] < 0)
+			errx(1, "move_pages: page %lu: %s", i, strerror(-status[i]));
+		n += status[i] != opt.slow;
+	}
+	free(addr);
+	free(status);
+	return n;
+}
+
+/* ===== Counters ===== */
+
+struct counters {
+	unsigned long success;		/* pgpromote_success */
+	unsigned long candidate;	/* pgpromote_candidate */
+	unsigned long migrated;		/* numa_pages_migrated */
+	unsigned long faults;		/* numa_hint_faults */
+};
+
+static void read_counters(struct counters *c)
+{
+	FILE *f = fopen("/proc/vmstat", "r");
+	unsigned long val;
+	char name[64];
+
+	if (!f)
+		err(1, "/proc/vmstat");
+	memset(c, 0, sizeof(*c));
+	while (fscanf(f, "%63s %lu", name, &val) == 2) {
+		if (!strcmp(name, "pgpromote_success"))
+			c->success = val;
+		else if (!strcmp(name, "pgpromote_candidate"))
+			c->candidate = val;
+		else if (!strcmp(name, "numa_pages_migrated"))
+			c->migrated = val;
+		else if (!strcmp(name, "numa_hint_faults"))
+			c->faults = val;
+	}
+	fclose(f);
+}
+
+/* CPUs add up by themselves and tell later: have them tell now. */
+static void read_exact_counters(struct counters *c)
+{
+	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY);
+
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		err(1, "/proc/sys/vm/stat_refresh");
+	close(fd);
+	read_counters(c);
+}
+
+/* ===== The chase ===== */
+
+static struct chaser {
+	pthread_t thread;
+	int cpu;
+	void **start;
+	unsigned long steps;
+} __attribute__((aligned(128))) chasers[NR_THREADS];
+
+static bool go, stop;
+static void *volatile sink;	/* so that the chase has a result */
+
+static void *chase(void *arg)
+{
+	struct chaser *c = arg;
+	void **p = c->start;
+	unsigned long steps = 0;
+	int i;
+
+	while (!__atomic_load_n(&go, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		for (i = 0; i < 1024; i++)
+			p = *p;
+		steps += 1024;
+		__atomic_store_n(&c->steps, steps, __ATOMIC_RELAXED);
+	}
+	sink = p;
+	return NULL;
+}
+
+static unsigned long all_steps(void)
+{
+	unsigned long sum = 0;
+	int i;
+
+	for (i = 0; i < NR_THREADS; i++)
+		sum += __atomic_load_n(&chasers[i].steps, __ATOMIC_RELAXED);
+	return sum;
+}
+
+/* The CPUs of this machine in an order that spreads threads over them. */
+static int spread_cpu(int i)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < NR_THREADS ? i % n : i * n / NR_THREADS;
+}
+
+static void start_chasers(uint32_t *hot)
+{
+	size_t n = opt.hot_pages * LINES, i;
+	uint32_t *order = numbers(n);
+	pthread_attr_t attr;
+	cpu_set_t cpus;
+	void **first, **prev, **line;
+
+	shuffle(order, n);
+#define LINE_OF(x) ((void **)(buf + hot[(x) / LINES] * PAGE + (x) % LINES * LINE))
+	first = LINE_OF(order[0]);
+	prev = first;
+	for (i = 1; i < n; i++) {
+		line = LINE_OF(order[i]);
+		*prev = line;
+		prev = line;
+	}
+	*prev = first;
+
+	for (i = 0; i < NR_THREADS; i++) {
+		chasers[i].cpu = spread_cpu(i);
+		chasers[i].start = LINE_OF(order[i * n / NR_THREADS]);
+		CPU_ZERO(&cpus);
+		CPU_SET(chasers[i].cpu, &cpus);
+		if (pthread_attr_init(&attr) ||
+		    pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus) ||
+		    pthread_create(&chasers[i].thread, &attr, chase, &chasers[i]))
+			errx(1, "cannot start a thread on CPU %d", chasers[i].cpu);
+	}
+#undef LINE_OF
+	free(order);
+}
+
+/* ===== The run ===== */
+
+/*
+ * The policy holds while the pages are touched, and nothing else is allocated
+ * meanwhile: so nothing of this process but the buffer is on the slow node, and
+ * no policy keeps it there.
+ */
+static void place_buffer(void)
+{
+	unsigned long mask = 1UL << opt.slow, i;
+
+	buf = mmap(NULL, opt.mb << 20, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buf == MAP_FAILED)
+		err(1, "mmap");
+	if (madvise(buf, opt.mb << 20, MADV_NOHUGEPAGE) && errno != EINVAL)
+		err(1, "madvise");
+	if (syscall(__NR_set_mempolicy, MPOL_BIND, &mask, sizeof(mask) * 8))
+		err(1, "set_mempolicy: node %d", opt.slow);
+	for (i = 0; i < nr_pages; i++)
+		*(volatile char *)(buf + i * PAGE) = 1;
+	if (syscall(__NR_set_mempolicy, MPOL_DEFAULT, NULL, 0))
+		err(1, "set_mempolicy");
+}
+
+static uint32_t *choose_hot(void)
+{
+	uint32_t *pages = numbers(nr_pages);
+	unsigned long i;
+
+	shuffle(pages, nr_pages);
+	for (i = 0; i < opt.hot_pages; i++)
+		is_hot[pages[i]] = true;
+	return pages;
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static FILE *create(const char *what)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s.%s", opt.out, what);
+	f = fopen(path, "w");
+	if (!f)
+		err(1, "%s", path);
+	return f;
+}
+
+static void save(const char *what, const char *map)
+{
+	FILE *f = create(what);
+
+	if (fwrite(map, 1, nr_pages, f) != nr_pages || fputc('\n', f) == EOF || fclose(f))
+		err(1, "%s.%s", opt.out, what);
+}
+
+static void write_sample(FILE *f, double t, const struct placement *p,
+			 const struct counters *c, const struct counters *base)
+{
+	fprintf(f, "%.3f %lu %lu %lu %lu %lu %lu\n", t, p->hot_dram, p->cold_dram,
+		p->moving, all_steps(), c->success - base->success,
+		c->faults - base->faults);
+}
+
+/* Sample until the time is over. Returns when 95 % were there, or -1. */
+static double watch(const struct counters *base)
+{
+	double start, t, due, shown = 0, t_prev = 0, at_95 = -1, end = opt.seconds;
+	unsigned long prev = 0, want = (opt.hot_pages * 95 + 99) / 100;
+	FILE *f = create("samples");
+	struct placement p;
+	struct counters c;
+
+	fprintf(f, "# seconds hot_on_dram cold_on_dram moving steps "
+		"pgpromote_success numa_hint_faults\n");
+	start = now();
+	__atomic_store_n(&go, true, __ATOMIC_RELEASE);
+	for (due = 0; ; due += opt.period_ms / 1e3) {
+		t = now() - start;
+		if (t < due)
+			usleep((due - t) * 1e6);
+		t = now() - start;
+		look(&p, NULL);
+		read_counters(&c);
+		write_sample(f, t, &p, &c, base);
+		if (at_95 < 0 && p.hot_dram >= want) {
+			/* Between two looks, it is taken to have moved evenly. */
+			at_95 = t_prev + (t - t_prev) * (want - prev) / (p.hot_dram - prev);
+			if (opt.until_95 && t + 0.5 < end)
+				end = t + 0.5;
+		}
+		if (opt.label && (t >= shown || t >= end)) {
+			printf("%s  %4.1f s   hot pages on DRAM %6lu of %lu   cold ones %lu\n",
+			       opt.label, t, p.hot_dram, opt.hot_pages, p.cold_dram);
+			fflush(stdout);
+			shown += 2;
+		}
+		if (t >= end)
+			break;
+		prev = p.hot_dram;
+		t_prev = t;
+	}
+	if (fclose(f))
+		err(1, "%s.samples", opt.out);
+	return at_95;
+}
+
+/* Pages may still be on their way: wait until nothing changes any more. */
+static void settle(struct placement *p, char *map)
+{
+	struct placement last;
+	int same = 0, tries;
+
+	look(p, map);
+	for (tries = 0; tries < 100 && same < 3; tries++) {
+		last = *p;
+		usleep(100000);
+		look(p, map);
+		same = !p->moving && !memcmp(&last, p, sizeof(last)) ? same + 1 : 0;
+	}
+	if (same < 3)
+		errx(1, "pages still move 10 s after the last access");
+}
+
+static void run(void)
+{
+	unsigned long i, moved, steps;
+	struct counters base, c;
+	double at_95, speed_time;
+	struct placement p;
+	uint32_t *hot;
+	char *map;
+	FILE *f;
+
+	rnd_state = opt.seed;
+	is_hot = calloc(nr_pages, sizeof(*is_hot));
+	map = malloc(nr_pages);
+	pagemap = malloc(nr_pages * sizeof(*pagemap));
+	if (!is_hot || !map || !pagemap)
+		err(1, "malloc");
+	hot = choose_hot();
+	for (i = 0; i < nr_pages; i++)
+		map[i] = '0' + is_hot[i];
+	save("hot", map);
+
+	read_exact_counters(&base);
+	place_buffer();
+	start_chasers(hot);
+	look(&p, map);
+	save("before", map);
+	if (p.on_node[opt.slow] != nr_pages)
+		errx(1, "only %lu of %lu pages are on node %d at the start: is it large enough?",
+		     p.on_node[opt.slow], nr_pages, opt.slow);
+
+	speed_time = now();
+	at_95 = watch(&base);
+	steps = all_steps();
+	speed_time = now() - speed_time;
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(chasers[i].thread, NULL);
+
+	settle(&p, map);
+	save("after", map);
+	moved = count_moved();
+	if (moved != p.hot_dram + p.cold_dram)
+		errx(1, "pagemap says that %lu pages moved, move_pages() says %lu",
+		     p.hot_dram + p.cold_dram, moved);
+	read_exact_counters(&c);
+
+	f = create("result");
+	fprintf(f, "pages %lu\n", nr_pages);
+	fprintf(f, "hot_pages %lu\n", opt.hot_pages);
+	fprintf(f, "hot_on_dram %lu\n", p.hot_dram);
+	fprintf(f, "cold_pages %lu\n", nr_pages - opt.hot_pages);
+	fprintf(f, "cold_on_dram %lu\n", p.cold_dram);
+	for (i = 0; i < MAX_NODES; i++)
+		if (p.on_node[i])
+			fprintf(f, "pages_on_node%lu %lu\n", i, p.on_node[i]);
+	fprintf(f, "pages_moved %lu\n", moved);
+	if (at_95 >= 0)
+		fprintf(f, "seconds_to_95 %.3f\n", at_95);
+	fprintf(f, "chase_steps_per_second %.0f\n", steps / speed_time);
+	fprintf(f, "pgpromote_success %lu\n", c.success - base.success);
+	fprintf(f, "pgpromote_candidate %lu\n", c.candidate - base.candidate);
+	fprintf(f, "numa_pages_migrated %lu\n", c.migrated - base.migrated);
+	fprintf(f, "numa_hint_faults %lu\n", c.faults - base.faults);
+	if (fclose(f))
+		err(1, "%s.result", opt.out);
+	free(hot);
+	free(map);
+}
+
+static void __attribute__((noreturn)) usage(void)
+{
+	fprintf(stderr,
+		"usage: hotset [options]\n"
+		"  -m, --mb N          size of the buffer (%lu)\n"
+		"  -p, --hot-pages N   how many of its pages are hot (%lu)\n"
+		"  -s, --seed N        which ones (%lu)\n"
+		"  -t, --seconds N     how long to chase (%lu)\n"
+		"  -u, --until-95      stop soon after 95 %% of them are on DRAM\n"
+		"  -i, --period-ms N   time between two looks (%lu)\n"
+		"  -n, --node N        the slow node (%d)\n"
+		"  -o, --out PREFIX    names of the files (%s)\n"
+		"  -l, --label TEXT    show progress, with this in front\n",
+		opt.mb, opt.hot_pages, opt.seed, opt.seconds, opt.period_ms,
+		opt.slow, opt.out);
+	exit(2);
+}
+
+static unsigned long number(const char *s)
+{
+	char *end;
+	unsigned long val = strtoul(s, &end, 10);
+
+	if (end == s || *end)
+		usage();
+	return val;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "mb", required_argument, NULL, 'm' },
+		{ "hot-pages", required_argument, NULL, 'p' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "seconds", required_argument, NULL, 't' },
+		{ "until-95", no_argument, NULL, 'u' },
+		{ "period-ms", required_argument, NULL, 'i' },
+		{ "node", required_argument, NULL, 'n' },
+		{ "out", required_argument, NULL, 'o' },
+		{ "label", required_argument, NULL, 'l' },
+		{ }
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "m:p:s:t:ui:n:o:l:", options, NULL)) != -1) {
+		switch (c) {
+		case 'm':
+			opt.mb = number(optarg);
+			break;
+		case 'p':
+			opt.hot_pages = number(optarg);
+			break;
+		case 's':
+			opt.seed = number(optarg);
+			break;
+		case 't':
+			opt.seconds = number(optarg);
+			break;
+		case 'u':
+			opt.until_95 = true;
+			break;
+		case 'i':
+			opt.period_ms = number(optarg);
+			break;
+		case 'n':
+			opt.slow = number(optarg);
+			break;
+		case 'o':
+			opt.out = optarg;
+			break;
+		case 'l':
+			opt.label = optarg;
+			break;
+		default:
+			usage();
+		}
+	}
+	nr_pages = (opt.mb << 20) / PAGE;
+	if (optind != argc || !opt.hot_pages || opt.hot_pages > nr_pages ||
+	    !opt.period_ms || opt.slow < 0 || opt.slow >= MAX_NODES)
+		usage();
+
+	read_ranges();
+	pagemap_fd = open("/proc/self/pagemap", O_RDONLY);
+	if (pagemap_fd < 0)
+		err(1, "/proc/self/pagemap");
+	run();
+	return 0;
+}
