@@ -32,6 +32,7 @@
 #include <linux/memory-tiers.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
+#include <linux/rcupdate.h>
 #include <linux/sysfs.h>
 
 #include "internal.h"
@@ -137,6 +138,8 @@ static int pghot_hintfaults_enable(void)
 static void pghot_hintfaults_disable(void)
 {
 	static_branch_disable_cpuslocked(&pghot_hintfaults_key);
+	/* Faults report with preemption off. */
+	synchronize_rcu();
 }
 
 static ssize_t latency_measure_show(struct kobject *kobj,

@@ -145,11 +145,11 @@ struct pghot_cycle {
  * @lock: held during a cycle; protects what follows, except that counters are
  *	  read without it.
  * @work: sections with candidates left from earlier cycles.
- * @due: jiffies at which @work is looked at again.
  * @idle_cycles: cycles in a row that promoted nothing.
  * @bucket: byte budget.
  * @avg_pages: pages per folio taken in the last cycle, at least 1.
  * @last_drain: jiffies of the last lru_add_drain_all().
+ * @last_revival: jiffies when reclaim that had given up was last revived.
  * @cycle: scratch memory of a cycle, NULL while no source is enabled.
  * @nr_sections: sections with records, protected by pghot_lock.
  * @visited: candidates that were looked at.
@@ -168,11 +168,11 @@ struct pghot_node {
 
 	struct mutex		lock ____cacheline_aligned_in_smp;
 	struct list_head	work;
-	unsigned long		due;
 	unsigned int		idle_cycles;
 	struct pghot_bucket	bucket;
 	unsigned long		avg_pages;
 	unsigned long		last_drain;
+	unsigned long		last_revival;
 	struct pghot_cycle	*cycle;
 	unsigned long		nr_sections;
 	unsigned long		visited;
@@ -241,7 +241,7 @@ int pghot_distance(int from, int to);
 int pghot_nearest(int from, const nodemask_t *mask, int (*distance)(int a, int b));
 int pghot_folio_allowed(struct folio *folio, nodemask_t *mask);
 int pghot_choose_target(struct pghot_cycle *c, struct folio *folio, u16 rec);
-void pghot_wake_reclaim(int nid, unsigned int order);
+void pghot_wake_reclaim(struct pghot_cycle *c, int nid, unsigned int order);
 
 /* Migration: migrate.c */
 unsigned int pghot_migrate_folios(struct pghot_cycle *c, int dst_nid);

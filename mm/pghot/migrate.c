@@ -54,10 +54,7 @@ static struct folio *pghot_new_folio(struct folio *src, unsigned long private)
 	dst = __folio_alloc_node(gfp | __GFP_THISNODE, order, b->nid);
 	if (!dst) {
 		/* Room, but not in one piece, or taken since: have it made. */
-		if (!node_isset(b->nid, b->c->woken)) {
-			node_set(b->nid, b->c->woken);
-			pghot_wake_reclaim(b->nid, order);
-		}
+		pghot_wake_reclaim(b->c, b->nid, order);
 		return NULL;
 	}
 

@@ -8,6 +8,7 @@
  * promoted; it is set again if the migration failed.
  */
 #include <linux/cleanup.h>
+#include <linux/kthread.h>
 #include <linux/memory-tiers.h>
 #include <linux/memory_hotplug.h>
 #include <linux/migrate.h>
@@ -23,9 +24,6 @@
 #include <trace/events/pghot.h>
 
 static_assert(PGHOT_SKIP_COLD + PGHOT_FAILED == PGHOT_SKIP_FAILED);
-
-/* A cycle that cleared this many candidates lets others have the lock. */
-#define PGHOT_MAX_CYCLE_PAGES	(SZ_256M / PAGE_SIZE)
 
 /* Pages that sit in another CPU's LRU batch are fetched at most this often. */
 #define PGHOT_DRAIN_INTERVAL	HZ
@@ -302,7 +300,7 @@ static void pghot_scan_section(struct pghot_cycle *c, struct pghot_section *sec)
 	smp_mb__after_atomic();
 
 	for_each_set_bit(idx, sec->ready, PAGES_PER_SECTION) {
-		if (c->stop)
+		if (c->stop || kthread_should_stop())
 			return;
 		pghot_visit(c, sec, idx);
 		cond_resched();
@@ -408,8 +406,7 @@ static void pghot_drain_lru(struct pghot_cycle *c)
 }
 
 /*
- * One cycle. Returns true if candidates are left that are worth another look
- * after pghot_node::due.
+ * One cycle. Returns true if there are candidates left.
  */
 bool pghot_promote_cycle(struct pghot_node *node)
 {
@@ -429,7 +426,7 @@ bool pghot_promote_cycle(struct pghot_node *node)
 	/* What is put back to the list meanwhile is for the next cycle. */
 	list_splice_init(&node->work, &todo);
 	list_for_each_entry_safe(sec, next, &todo, link) {
-		if (c->stop || c->taken_pages >= PGHOT_MAX_CYCLE_PAGES)
+		if (c->stop)
 			break;
 		list_del_init(&sec->link);
 		pghot_scan_section(c, sec);

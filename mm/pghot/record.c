@@ -39,7 +39,7 @@ static struct pghot_clock pghot_first_clock = {
 };
 
 static struct pghot_clock __rcu *pghot_clock_ptr =
-	(struct pghot_clock __rcu __force *)&pghot_first_clock;
+	RCU_INITIALIZER(&pghot_first_clock);
 
 /* The epoch at @now, not reduced to the bits that a record has. Any context. */
 unsigned int pghot_epoch(unsigned long now)

@@ -26,6 +26,9 @@
 #include "../page_alloc.h"
 #include "internal.h"
 
+/* A node on which reclaim has given up is tried again after this time. */
+#define PGHOT_REVIVAL_INTERVAL	(10 * HZ)
+
 /* DRAM nodes: those with memory in the top tier. */
 static nodemask_t pghot_dram = NODE_MASK_NONE;
 static DEFINE_SPINLOCK(pghot_dram_lock);
@@ -148,17 +151,22 @@ static bool pghot_has_room(int nid, unsigned long nr_pages)
 }
 
 /*
- * Ask kswapd to make room on @nid. A node on which reclaim has given up is tried
- * again: with demotion or promotion under way, what could not be reclaimed then
- * may be reclaimable now. Done at most once a cycle for a node.
+ * Ask kswapd to make room on @nid, at most once a cycle. Where reclaim has given
+ * up, have it tried again from time to time: what could not be reclaimed then
+ * may be reclaimable now.
  */
-void pghot_wake_reclaim(int nid, unsigned int order)
+void pghot_wake_reclaim(struct pghot_cycle *c, int nid, unsigned int order)
 {
 	struct zone *zone = pghot_highest_zone(NODE_DATA(nid));
 
-	if (!zone)
+	if (!zone || node_isset(nid, c->woken))
 		return;
-	kswapd_clear_hopeless(NODE_DATA(nid), KSWAPD_CLEAR_HOPELESS_OTHER);
+	node_set(nid, c->woken);
+
+	if (time_after(jiffies, c->node->last_revival + PGHOT_REVIVAL_INTERVAL)) {
+		c->node->last_revival = jiffies;
+		kswapd_clear_hopeless(NODE_DATA(nid), KSWAPD_CLEAR_HOPELESS_OTHER);
+	}
 	wakeup_kswapd(zone, 0, order, ZONE_MOVABLE);
 }
 
@@ -307,9 +315,6 @@ int pghot_choose_target(struct pghot_cycle *c, struct folio *folio, u16 rec)
 	if (first == NUMA_NO_NODE)
 		return -EACCES;
 
-	if (!node_isset(first, c->woken)) {
-		node_set(first, c->woken);
-		pghot_wake_reclaim(first, folio_order(folio));
-	}
+	pghot_wake_reclaim(c, first, folio_order(folio));
 	return -ENOSPC;
 }

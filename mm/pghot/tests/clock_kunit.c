@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of what tells the epoch.
+ */
+#include <kunit/test.h>
+
+#include "../record.h"
+#include "random.h"
+
+/* Epochs begin every len jiffies, also across the wrap of jiffies. */
+static void epoch_counts_windows(struct kunit *test)
+{
+	unsigned int seed, step, off;
+	struct pghot_clock clk;
+	struct rnd_state rnd;
+	unsigned long n;
+
+	for_each_seed(seed) {
+		prandom_seed_state(&rnd, seed);
+		for (step = 0; step < 1000; step++) {
+			clk.len = 1 + pghot_random(&rnd, 600 * HZ);
+			/* Half of them pass the end of jiffies soon. */
+			clk.base = step % 2 ? pghot_random64(&rnd) :
+					      -1UL - pghot_random(&rnd, 10 * clk.len);
+			clk.epoch = prandom_u32_state(&rnd);
+			n = pghot_random(&rnd, 1000);
+			off = pghot_random(&rnd, clk.len);
+			KUNIT_ASSERT_EQ_MSG(test,
+					    pghot_clock_epoch(&clk, clk.base + n * clk.len + off),
+					    clk.epoch + (unsigned int)n,
+					    "seed %u, step %u", seed, step);
+		}
+	}
+}
+
+static void epoch_borders(struct kunit *test)
+{
+	const struct pghot_clock clk = { .base = -10UL, .len = 20, .epoch = UINT_MAX };
+
+	KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, -10UL), UINT_MAX);
+	KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, 9), UINT_MAX);
+	/* Both the jiffies and the number of the epoch have wrapped. */
+	KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, 10), 0);
+	KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, 29), 0);
+	KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, 30), 1);
+}
+
+/* A report may carry a time from before the window was changed. */
+static void stamp_before_base(struct kunit *test)
+{
+	struct pghot_clock clk = { .len = 3 * HZ, .epoch = 42 };
+	static const unsigned long bases[] = { 0, 1, 5, LONG_MAX, -1UL };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bases); i++) {
+		clk.base = bases[i];
+		KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, clk.base - 1), 42);
+		KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, clk.base - 3 * HZ), 42);
+		KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, clk.base - 1000000), 42);
+	}
+}
+
+static void change_keeps_epoch(struct kunit *test)
+{
+	unsigned int seed, step, epoch;
+	struct pghot_clock clk, old;
+	unsigned long now, len;
+	struct rnd_state rnd;
+
+	for_each_seed(seed) {
+		prandom_seed_state(&rnd, seed);
+		now = -1UL - pghot_random(&rnd, 1000000);
+		clk = (struct pghot_clock) { .base = now, .len = 3 * HZ };
+
+		for (step = 0; step < 500; step++) {
+			now += pghot_random(&rnd, 3 * clk.len);
+			len = 1 + pghot_random(&rnd, 100 * HZ);
+			old = clk;
+			epoch = pghot_clock_epoch(&old, now);
+			clk = pghot_clock_change(&old, now, len);
+
+			/* No jump, and a whole epoch from here on. */
+			KUNIT_ASSERT_EQ_MSG(test, pghot_clock_epoch(&clk, now), epoch,
+					    "seed %u, step %u", seed, step);
+			KUNIT_ASSERT_EQ(test, pghot_clock_epoch(&clk, now + len - 1), epoch);
+			KUNIT_ASSERT_EQ(test, pghot_clock_epoch(&clk, now + len), epoch + 1);
+			/* The unchanged clock is still right for who reads it. */
+			KUNIT_ASSERT_EQ(test, pghot_clock_epoch(&old, now), epoch);
+		}
+	}
+}
+
+/* A window shorter than a jiffy is a jiffy, not a division by zero. */
+static void change_to_nothing(struct kunit *test)
+{
+	const struct pghot_clock old = { .base = 100, .len = HZ, .epoch = 7 };
+	struct pghot_clock clk = pghot_clock_change(&old, 100 + 2 * HZ, 0);
+
+	KUNIT_EXPECT_EQ(test, clk.len, 1);
+	KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, 100 + 2 * HZ), 9);
+	KUNIT_EXPECT_EQ(test, pghot_clock_epoch(&clk, 100 + 2 * HZ + 5), 14);
+}
+
+/* Changes of the window neither heat nor cool what was just touched. */
+static void change_keeps_heat(struct kunit *test)
+{
+	struct pghot_clock clk = { .base = 0, .len = 3 * HZ, .epoch = 126 };
+	unsigned long now = 0;
+	unsigned int i;
+	u16 rec;
+
+	rec = pghot_rec_touch(0, pghot_clock_epoch(&clk, now), 0, 8);
+	for (i = 0; i < 20; i++) {
+		now++;
+		clk = pghot_clock_change(&clk, now, (1 + i % 3) * 10 * HZ);
+		KUNIT_ASSERT_EQ(test, pghot_rec_heat_now(rec, pghot_clock_epoch(&clk, now)), 8);
+	}
+	KUNIT_EXPECT_EQ(test, pghot_rec_heat_now(rec, pghot_clock_epoch(&clk, now + clk.len)), 4);
+}
+
+static struct kunit_case clock_cases[] = {
+	KUNIT_CASE(epoch_counts_windows),
+	KUNIT_CASE(epoch_borders),
+	KUNIT_CASE(stamp_before_base),
+	KUNIT_CASE(change_keeps_epoch),
+	KUNIT_CASE(change_to_nothing),
+	KUNIT_CASE(change_keeps_heat),
+	{}
+};
+
+static struct kunit_suite clock_suite = {
+	.name		= "pghot_clock",
+	.test_cases	= clock_cases,
+};
+
+kunit_test_suite(clock_suite);
