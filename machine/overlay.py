@@ -23,6 +23,10 @@ KERNEL_DIRS = ("Documentation", "LICENSES", "arch", "block", "certs", "crypto",
                "sound", "tools", "usr", "virt")
 
 
+HINT = (f"\tThe patches are made for Linux {os.environ.get('PG_SERIES', '7.3')}.x. Use that (leave KSRC out, to have "
+        "it fetched), or mend the patch.")
+
+
 class Problem(Exception):
     """Something the person at the keyboard has to mend."""
 
@@ -139,6 +143,8 @@ class Patch:
         self.diff = "".join(diff).encode("utf-8", "surrogateescape")
         self.files = sorted({m for line in diff
                              for m in re.findall(r"^(?:--- a/|\+\+\+ b/|rename from |rename to )([^\t\n]+)", line)})
+        # Those that must be there already: not what the diff creates.
+        self.changes = {m for line in diff for m in re.findall(r"^(?:--- a/|rename from )([^\t\n]+)", line)}
         if diff and not self.files:
             raise Problem(f"patches/{name}: its diff names no file as a/path and b/path (make it with git diff)")
 
@@ -185,6 +191,8 @@ class Applier:
                 os.makedirs(os.path.dirname(dst), exist_ok=True)
                 if os.path.exists(src):
                     shutil.copy(src, dst)
+            if not os.path.exists(dst) and path in patch.changes:
+                raise Problem(f"patches/{patch.name} changes {path}, which this kernel source does not have.\n" + HINT)
         r = subprocess.run(["patch", "-p1", "--force", "--no-backup-if-mismatch", "-F2",
                             "--reject-file=-", "-d", self.dir],
                            input=patch.diff, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -217,9 +225,7 @@ class Applier:
                 bad.append(f"{file}: hunk {n} does not apply{m[3].rstrip('.')}\n\t    {head}")
         if status or bad:
             detail = "\n\t".join(bad) or text.strip()
-            raise Problem(f"patches/{patch.name} does not apply to this kernel source:\n\t{detail}\n"
-                          f"\tThe patches are made for Linux {os.environ.get('PG_SERIES', '7.3')}.x. "
-                          "Use that (leave KSRC out, to have it fetched), or mend the patch.")
+            raise Problem(f"patches/{patch.name} does not apply to this kernel source:\n\t{detail}\n" + HINT)
 
     @staticmethod
     def hunks(patch):
@@ -253,19 +259,22 @@ def merge_maintainers(kernel, fragment):
     for e in filter(None, entries):
         if not title(e):
             raise Problem("MAINTAINERS: an entry is a line with its name, then lines like 'M:<tab>...'")
-        started = False
+        name = title(e).upper()
+        # The file is nearly sorted, no more: go by the entries whose names are
+        # most alike. The last entry, THE REST, stays the last.
+        alike, place = 0, None
         for i, b in enumerate(blocks):
-            t = title(b)
-            # The explanation of the format comes first and has no entries;
-            # the last entry, THE REST, stays the last.
-            if t is None:
+            t = (title(b) or "").upper()
+            if not t or t == "THE REST":
                 continue
-            started = True
-            if t > title(e) or t == "THE REST":
-                break
-        if not started:
+            n = len(os.path.commonprefix([t, name]))
+            if n > alike:
+                alike, place = n, i + (t < name)
+            elif n == alike and place is not None and t < name:
+                place = i + 1
+        if place is None:
             raise Problem("the kernel's MAINTAINERS has a form that is not understood")
-        blocks.insert(i, e)
+        blocks.insert(place, e)
     return "\n\n".join(blocks).encode("utf-8", "surrogateescape")
 
 
