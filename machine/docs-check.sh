@@ -39,42 +39,50 @@ changed=(Documentation/mm/index.rst Documentation/admin-guide/mm/index.rst
 # Build. The whole documentation takes half an hour: a source directory with the
 # directories of our pages and what these refer to, and an index over them.
 
-src=$out/src
-rm -rf "$src"
-mkdir -p "$src/admin-guide" "$src/core-api"
-cp -r "$tree/Documentation/mm" "$src/mm"
-cp -r "$tree/Documentation/admin-guide/mm" "$src/admin-guide/mm"
-mkdir -p "$src/admin-guide/sysctl"
+# The kernel's extensions look for this name, and for MAINTAINERS beside it.
+src=$out/src/Documentation
+rm -rf "$out/src"
+mkdir -p "$src/admin-guide/sysctl" "$src/core-api" "$out/src/ABI/testing"
+cp "$tree/MAINTAINERS" "$out/src/"
+cp -r "$tree/Documentation/mm" "$src/"
+cp -r "$tree/Documentation/admin-guide/mm" "$src/admin-guide/"
 cp "$tree"/Documentation/admin-guide/sysctl/{vm,kernel}.rst "$src/admin-guide/sysctl/"
 cp "$tree"/Documentation/admin-guide/kernel-parameters.{rst,txt} "$src/admin-guide/"
 cp "$tree/Documentation/core-api/memory-allocation.rst" "$src/core-api/"
-printf '%s\n' Documents '=========' '' '.. toctree::' '' '   mm/index' '   admin-guide/mm/index' \
-	'   admin-guide/sysctl/vm' '   admin-guide/sysctl/kernel' '   admin-guide/kernel-parameters' '   core-api/memory-allocation' \
-	'   abi' >"$src/index.rst"
-printf '%s\n' ABI '===' '' ".. kernel-abi:: ${abi#Documentation/}" '   :no-symbols:' >"$src/abi.rst"
+cp "$tree/$abi" "$out/src/ABI/testing/"
+{
+	printf '%s\n' ABI === ''
+	"$tree/tools/docs/get_abi.py" --dir "$out/src/ABI" rest
+} >"$src/abi.rst"
+{
+	printf '%s\n' Documents ========= '' '.. toctree::' ''
+	printf '   %s\n' mm/index admin-guide/mm/index admin-guide/sysctl/{vm,kernel} \
+		admin-guide/kernel-parameters core-api/memory-allocation abi
+} >"$src/index.rst"
 
 mkdir -p "$PG_LOG"
 : >"$out/warnings"
 if ! srctree=$tree run_logged "building the documents" "$log" "" \
-		sphinx-build -q -E -j "$PG_JOBS" -c "$tree/Documentation" -b html -d "$out/doctrees" \
+		sphinx-build -q -E -j "$PG_JOBS" -c "$tree/Documentation" -b html -D kerneldoc_srctree="$tree" -d "$out/doctrees" \
 		-w "$out/warnings" "$src" "$out/html"; then
 	fail "sphinx-build failed, see $log"
 fi
-# Other pages refer to what is not built here. What counts is ours: what stands
-# in our pages, in their sources, and in what describes our interface.
-ours=$(printf '%s\n' "${pages[@]}" "${changed[@]}" | sed 's,^Documentation/,,')
+# Other pages refer to what is not built here. What counts is ours: what stands in
+# our pages or in those that the patches change, and what names us.
+ours=$(printf '%s\n' "${pages[@]}" "${changed[@]}" Documentation/abi.rst)
 while IFS= read -r line; do
-	case $line in
-	*pghot*) ;;
-	*) grep -qF -f <(sed "s,^,$src/,; s,\$,:," <<<"$ours") <<<"$line" || continue ;;
-	esac
 	# Sphinx says where its input lies here.
-	fail "${line//"$src"\//Documentation/}"
+	line=${line//"$out/src/"/}
+	line=${line//"$tree/"/}
+	case $line in
+	*pghot*) fail "$line" ;;
+	*) ! grep -qxF "${line%%:*}" <<<"$ours" || fail "$line" ;;
+	esac
 done <"$out/warnings"
 for page in mm/pghot admin-guide/mm/pghot; do
 	[ -s "$out/html/$page.html" ] || fail "$page.html was not built"
-	grep -q 'href="pghot.html"' "$out/html/$(dirname "$page")/index.html" ||
-		fail "$(dirname "$page")/index.rst does not list pghot"
+	grep -qs 'href="pghot.html"' "$out/html/${page%/*}/index.html" ||
+		fail "${page%/*}/index.rst does not list pghot"
 done
 
 # ---------------------------------------------------------------------------
@@ -110,20 +118,19 @@ made=$(
 	attribute_names mm/pghot/hintfault.c | sed 's,^,sources/hintfaults/,'
 )
 same "$abi" "$documented" "$made"
-for name in $(sed 's,.*/,,; s,^skipped_.*,skipped_REASON,' <<<"$made" | sort -u); do
+while IFS= read -r name; do
 	grep -qE "^$name( |\$)" "$admin" || fail "$admin does not describe the file $name"
-done
+done < <(sed 's,.*/,,; s,^skipped_.*,skipped_REASON,' <<<"$made" | sort -u)
 
 same "$admin, counters" "$(grep -oE '^(pghot|hwhint)_[a-z_]+' "$admin")" \
 	"$(sed -nE 's/.*= "((pghot|hwhint)_[a-z_]+)".*/\1/p' mm/vmstat.c)"
 same "$admin, tracepoints" "$(sed -nE 's/^pghot:([a-z_]+) .*/\1/p' "$admin")" \
 	"$(sed -nE 's/^TRACE_EVENT\(([a-z_]+),/\1/p' include/trace/events/pghot.h)"
-same "vm.rst" "$(sed -n 's/^- \(pghot_[A-Za-z_]*\).*/\1/p' Documentation/admin-guide/sysctl/vm.rst)" \
+vm=Documentation/admin-guide/sysctl/vm.rst
+listed=$(sed -nE 's/^- (pghot_[A-Za-z_]+).*/\1/p' "$vm")
+same "$vm" "$listed" \
 	"$(sed -nE 's/.*(procname.*= |PGHOT_SYSCTL\()"(pghot_[A-Za-z_]+)".*/\2/p' mm/pghot/sysctl.c)"
-for name in $(sed -nE 's/^- (pghot_[A-Za-z_]+).*/\1/p' Documentation/admin-guide/sysctl/vm.rst); do
-	grep -qE "^$name(,|\$)|, $name(,|\$)| $name\$" Documentation/admin-guide/sysctl/vm.rst ||
-		fail "vm.rst lists $name and does not describe it"
-done
+same "$vm, sections" "$(grep -xE 'pghot_[A-Za-z_]+' "$vm")" "$listed"
 
 # Ranges and defaults, from the code's tables into the text of the ABI file.
 python3 - "$abi" <<'PY' || bad=1
@@ -174,12 +181,29 @@ PY
 # Files that the documents name
 
 for file in "${pages[@]}" "$abi"; do
-	for name in $(grep -oE '\b(Documentation|mm|include|tools|kernel)/[A-Za-z0-9_./-]*[A-Za-z0-9_]' "$file" |
-			grep -E '/[^/]+(\.|/ABI/|/pghot)' | sort -u); do
-		# mm/ is a part of paths in sysfs as well.
-		[ -e "$name" ] || [[ $name == mm/numa/* ]] || fail "$file names $name, which is not there"
-	done
+	while IFS= read -r name; do
+		[ -e "$name" ] || fail "$file names $name, which is not there"
+	done < <(grep -oE '(^|[^/A-Za-z0-9_])(Documentation|include|tools)/[A-Za-z0-9_./-]*[A-Za-z0-9_]' "$file" |
+		 sed 's/^[^A-Za-z]//' | sort -u)
 done
+
+# ---------------------------------------------------------------------------
+# Tests that the tables name
+
+# Without the quotes of reST, and in one line.
+text=$(tr -d '`' <"$design" | tr -s ' \n' ' ')
+while read -r kind name; do
+	case $kind in
+	KUnit) grep -qrF "KUNIT_CASE($name)" mm/pghot/tests ;;
+	*) [ -e "tools/testing/selftests/mm/pghot/$name" ] || [ -e "tools/testing/selftests/mm/pghot/$name.c" ] ;;
+	esac || fail "$design names the $kind $name, which is not there"
+done < <(grep -oE '(KUnit|selftest) [a-z_.]+' <<<"$text" | sort -u)
+while read -r name cases; do
+	for c in $(tr -d '(),' <<<"$cases"); do
+		grep -qE "^TEST(_F)?(_TIMEOUT)?\((.*, )?${c}[,)]" "tools/testing/selftests/mm/pghot/$name.c" ||
+			fail "$design names the test $c of $name, which is not there"
+	done
+done < <(grep -oE 'selftest [a-z_]+ \([a-z_, ]+\)' <<<"$text" | sed 's/^selftest //' | sort -u)
 
 if ((bad)); then
 	exit 1
