@@ -191,7 +191,8 @@ done
 # Tests that the tables name
 
 # Without the quotes of reST, and in one line.
-text=$(tr -d '`' <"$design" | tr -s ' \n' ' ')
+text=$(sed '1,/^What was asked for$/d' "$design" | tr -d '`' | tr -s ' \n' ' ')
+[[ $text = *KUnit* && $text = *selftest* ]] || fail "$design has no tables with tests"
 while read -r kind name; do
 	case $kind in
 	KUnit) grep -qrF "KUNIT_CASE($name)" mm/pghot/tests ;;

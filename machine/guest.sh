@@ -102,7 +102,7 @@ dist 0 1 12; dist 1 0 12; dist 0 2 50; dist 2 0 50; dist 1 2 50; dist 2 1 50
 if [ "${HMAT:-on}" != off ]; then
 	for i in 0 $( ((maxcpus > 1)) && echo 1); do
 		for n in 0 1 2; do
-			if ((n == 2)); then l=${lat[2]} bw=8000; elif ((n == i)); then l=${lat[0]} bw=24000; else l=${lat[1]} bw=20000; fi
+			if ((n == 2)); then l=${lat[2]} bw=8000; elif ((n == i || maxcpus < 2)); then l=${lat[0]} bw=24000; else l=${lat[1]} bw=20000; fi
 			args+=(-numa "hmat-lb,initiator=$i,target=$n,hierarchy=memory,data-type=access-latency,latency=$l"
 			       -numa "hmat-lb,initiator=$i,target=$n,hierarchy=memory,data-type=access-bandwidth,bandwidth=${bw}M")
 		done

@@ -40,8 +40,8 @@ import() {
 	mv "$tmp" "$git"
 }
 
-series_main() {
-	local src git
+# Makes sure that the source and its git import are there, and sets src and git.
+prepare() {
 	src=$(pristine)
 	git=$src/git
 	# A person's own tree is not what it was last time: import it anew when
@@ -55,9 +55,14 @@ series_main() {
 		import "$src/linux" "$git"
 		: >"$git/pghot-done"
 	fi
+}
+
+make_series() {
 	python3 "$PG_MACHINE/series.py" --pristine "$src/linux" --git "$git" --out "$PG_BUILD/series" \
 		--release "$(kernel_release "$src/linux")" "$@"
 }
 
 need_packages "${PG_PKG_SERIES[@]}"
-with_lock source series_main "$@"
+src='' git=''
+with_lock source prepare
+with_lock "series-$(short_hash "$PG_BUILD")" make_series "$@"

@@ -61,21 +61,27 @@ check_series() {
 # A message is accepted only where checkpatch.list says so, and no entry of that
 # list may have lost its use.
 check_style() {
-	local tree log=$PG_CHECK_OUT/checkpatch.raw
+	local tree raw=$PG_CHECK_OUT/checkpatch.raw
 	[ -d "$mail" ] || "$PG_MACHINE/series.sh"
 	tree=$("$PG_MACHINE/source.sh" tree)
-	: >"$log"
 	cd "$tree"
-	for m in "$mail"/[0-9]*.patch; do
-		[[ $m != */0000-* ]] || continue
-		perl scripts/checkpatch.pl --strict --no-signoff --terse --show-types --no-summary "$m" |
-			sed "s,^.*/mail/,," >>"$log" || true
-	done
-	# Files by themselves: what a patch does not show, like a file's length.
-	new_files | while read -r f; do
-		perl scripts/checkpatch.pl --strict --terse --show-types --no-summary -f "$f" >>"$log" || true
-	done
-	python3 "$PG_MACHINE/check/accept.py" "$PG_MACHINE/check/checkpatch.list" <"$log"
+	one() {
+		# The exit status says only that there are messages.
+		perl scripts/checkpatch.pl --strict --terse --show-types --no-summary "$@" || true
+	}
+	one_mail() {
+		local name
+		name=$(basename "$1" .patch)
+		one --no-signoff --showfile "$1" | sed "s/^/${name%%-*} /"
+	}
+	export -f one one_mail
+	{
+		find "$mail" -name '[0-9]*.patch' ! -name '0000-*' -print0 | sort -z |
+			xargs -0 -n 1 -P 2 bash -c 'one_mail "$1"' sh
+		# Files by themselves: for what a patch does not show.
+		new_files | xargs -n 1 -P 2 bash -c 'one -f "$1"' sh
+	} >"$raw" 2>&1
+	python3 "$PG_MACHINE/check/accept.py" "$PG_MACHINE/check/checkpatch.list" <"$raw"
 }
 
 case $1 in

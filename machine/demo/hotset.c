@@ -5,8 +5,15 @@
  * A buffer is placed on the slow node and left there without a policy. Some of
  * its pages, chosen at random, are hot: a chain of pointers leads through all of
  * their cache lines in random order, and two threads follow it. The other pages
- * are never touched again. Meanwhile the main thread looks up where the pages
- * are: it reads /proc/self/pagemap, which does not touch them and costs little.
+ * are never touched again. Meanwhile a third thread looks up where the pages are:
+ * it reads /proc/self/pagemap, which does not touch them and costs little.
+ *
+ * A promoter that is on from the beginning would be at work while the buffer is
+ * still being filled, for longer on a slow machine than on a fast one. --on names
+ * a knob that is written when all is in place, just before the chase and the
+ * clock start. The chase and the looks are in threads that start then, so that
+ * the CPU time of the preparations does not bring forward the first scan of NUMA
+ * balancing, which waits for a second's worth of it.
  *
  * Files written, all named after --out:
  *
@@ -55,6 +62,8 @@ static struct {
 	bool until_95;
 	const char *out;
 	const char *label;
+	char *on_file;
+	const char *on_value;
 } opt = {
 	.mb = 128,
 	.hot_pages = 8192,
@@ -406,18 +415,32 @@ static void save(const char *what, const char *map)
 		err(1, "%s.%s", opt.out, what);
 }
 
+static struct counters base;	/* at the start */
+static double at_95 = -1;	/* when 95 % were there */
+static double speed;		/* of both threads */
+
 static void write_sample(FILE *f, double t, const struct placement *p,
-			 const struct counters *c, const struct counters *base)
+			 const struct counters *c)
 {
 	fprintf(f, "%.3f %lu %lu %lu %lu %lu %lu\n", t, p->hot_dram, p->cold_dram,
-		p->moving, all_steps(), c->success - base->success,
-		c->faults - base->faults);
+		p->moving, all_steps(), c->success - base.success,
+		c->faults - base.faults);
 }
 
-/* Sample until the time is over. Returns when 95 % were there, or -1. */
-static double watch(const struct counters *base)
+static void switch_on(void)
 {
-	double start, t, due, shown = 0, t_prev = 0, at_95 = -1, end = opt.seconds;
+	int fd = open(opt.on_file, O_WRONLY);
+	ssize_t len = strlen(opt.on_value);
+
+	if (fd < 0 || write(fd, opt.on_value, len) != len)
+		err(1, "%s", opt.on_file);
+	close(fd);
+}
+
+/* Start the chase, and sample until the time is over. */
+static void *watch(void *arg)
+{
+	double start, t, due, shown = 0, t_prev = 0, end = opt.seconds;
 	unsigned long prev = 0, want = (opt.hot_pages * 95 + 99) / 100;
 	FILE *f = create("samples");
 	struct placement p;
@@ -426,6 +449,8 @@ static double watch(const struct counters *base)
 	fprintf(f, "# seconds hot_on_dram cold_on_dram moving steps "
 		"pgpromote_success numa_hint_faults\n");
 	start = now();
+	if (opt.on_file)
+		switch_on();
 	__atomic_store_n(&go, true, __ATOMIC_RELEASE);
 	for (due = 0; ; due += opt.period_ms / 1e3) {
 		t = now() - start;
@@ -434,7 +459,7 @@ static double watch(const struct counters *base)
 		t = now() - start;
 		look(&p, NULL);
 		read_counters(&c);
-		write_sample(f, t, &p, &c, base);
+		write_sample(f, t, &p, &c);
 		if (at_95 < 0 && p.hot_dram >= want) {
 			/* Between two looks, it is taken to have moved evenly. */
 			at_95 = t_prev + (t - t_prev) * (want - prev) / (p.hot_dram - prev);
@@ -452,9 +477,10 @@ static double watch(const struct counters *base)
 		prev = p.hot_dram;
 		t_prev = t;
 	}
+	speed = all_steps() / t;
 	if (fclose(f))
 		err(1, "%s.samples", opt.out);
-	return at_95;
+	return arg;
 }
 
 /* Pages may still be on their way: wait until nothing changes any more. */
@@ -476,10 +502,10 @@ static void settle(struct placement *p, char *map)
 
 static void run(void)
 {
-	unsigned long i, moved, steps;
-	struct counters base, c;
-	double at_95, speed_time;
+	unsigned long i, moved;
 	struct placement p;
+	struct counters c;
+	pthread_t watcher;
 	uint32_t *hot;
 	char *map;
 	FILE *f;
@@ -504,10 +530,8 @@ static void run(void)
 		errx(1, "only %lu of %lu pages are on node %d at the start: is it large enough?",
 		     p.on_node[opt.slow], nr_pages, opt.slow);
 
-	speed_time = now();
-	at_95 = watch(&base);
-	steps = all_steps();
-	speed_time = now() - speed_time;
+	if (pthread_create(&watcher, NULL, watch, NULL) || pthread_join(watcher, NULL))
+		errx(1, "cannot start a thread");
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < NR_THREADS; i++)
 		pthread_join(chasers[i].thread, NULL);
@@ -532,7 +556,7 @@ static void run(void)
 	fprintf(f, "pages_moved %lu\n", moved);
 	if (at_95 >= 0)
 		fprintf(f, "seconds_to_95 %.3f\n", at_95);
-	fprintf(f, "chase_steps_per_second %.0f\n", steps / speed_time);
+	fprintf(f, "chase_steps_per_second %.0f\n", speed);
 	fprintf(f, "pgpromote_success %lu\n", c.success - base.success);
 	fprintf(f, "pgpromote_candidate %lu\n", c.candidate - base.candidate);
 	fprintf(f, "numa_pages_migrated %lu\n", c.migrated - base.migrated);
@@ -554,6 +578,7 @@ static void __attribute__((noreturn)) usage(void)
 		"  -u, --until-95      stop soon after 95 %% of them are on DRAM\n"
 		"  -i, --period-ms N   time between two looks (%lu)\n"
 		"  -n, --node N        the slow node (%d)\n"
+		"  -w, --on FILE=TEXT  write TEXT to FILE when the chase starts\n"
 		"  -o, --out PREFIX    names of the files (%s)\n"
 		"  -l, --label TEXT    show progress, with this in front\n",
 		opt.mb, opt.hot_pages, opt.seed, opt.seconds, opt.period_ms,
@@ -581,13 +606,14 @@ int main(int argc, char **argv)
 		{ "until-95", no_argument, NULL, 'u' },
 		{ "period-ms", required_argument, NULL, 'i' },
 		{ "node", required_argument, NULL, 'n' },
+		{ "on", required_argument, NULL, 'w' },
 		{ "out", required_argument, NULL, 'o' },
 		{ "label", required_argument, NULL, 'l' },
 		{ }
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "m:p:s:t:ui:n:o:l:", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "m:p:s:t:ui:n:w:o:l:", options, NULL)) != -1) {
 		switch (c) {
 		case 'm':
 			opt.mb = number(optarg);
@@ -609,6 +635,13 @@ int main(int argc, char **argv)
 			break;
 		case 'n':
 			opt.slow = number(optarg);
+			break;
+		case 'w':
+			opt.on_file = optarg;
+			opt.on_value = strchr(optarg, '=');
+			if (!opt.on_value)
+				usage();
+			opt.on_file[opt.on_value++ - optarg] = 0;
 			break;
 		case 'o':
 			opt.out = optarg;

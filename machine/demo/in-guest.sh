@@ -41,15 +41,14 @@ counter() { awk -v name="$1" '$1 == name { print $2 }' /proc/vmstat; }
 # pghot N ARGUMENTS-OF-HOTSET...
 pghot() {
 	n=$1; shift
-	balancing 0
 	echo 1 >$P/freq_threshold
 	off=$(cat $P/bytes_in_use)
-	sources hintfaults
 	visited=$(cat "$node/visited")
 	promoted=$(cat "$node/promoted")
 	recorded=$(counter pghot_recorded_accesses)
 	reported=$(counter pghot_reported_hintfaults)
-	./hotset --node "$slow" --out "$out/pghot-$n" --label "pghot          run $n" "$@"
+	./hotset --node "$slow" --out "$out/pghot-$n" --label "pghot          run $n" \
+		--on $P/enabled_sources=hintfaults "$@"
 	{
 		echo "bytes_in_use_off $off"
 		echo "bytes_in_use $(cat $P/bytes_in_use)"
@@ -65,12 +64,13 @@ pghot() {
 # numa N ARGUMENTS-OF-HOTSET...: the fault path promotes, pghot is off
 numa() {
 	n=$1; shift
-	sources 0
-	balancing 2
-	./hotset --node "$slow" --out "$out/balancing-$n" --label "NUMA balancing run $n" "$@"
+	./hotset --node "$slow" --out "$out/balancing-$n" --label "NUMA balancing run $n" \
+		--on /proc/sys/kernel/numa_balancing=2 "$@"
 	balancing 0
 }
 
+balancing 0
+sources 0
 # In turns, so that neither gains from always being first.
 i=1
 while [ $i -le "$PAIRS" ]; do
