@@ -184,7 +184,12 @@ struct pghot_node {
 };
 
 /* Written by its owner only, read by sysfs at any time. */
-#define pghot_count(counter, nr)	WRITE_ONCE(counter, (counter) + (nr))
+#define pghot_count(counter, nr)					\
+do {									\
+	typeof(counter) *__counter = &(counter);			\
+									\
+	WRITE_ONCE(*__counter, *__counter + (nr));			\
+} while (0)
 
 /* Knobs: knobs.c. Read with READ_ONCE(). */
 struct pghot_knobs {

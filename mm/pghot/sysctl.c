@@ -15,10 +15,13 @@ static int pghot_sysctl_knob(const struct ctl_table *table, int write,
 {
 	enum pghot_knob knob = (enum pghot_knob)(uintptr_t)table->extra1;
 	int val = pghot_knob_get(knob);
-	struct ctl_table t = *table;
+	const struct ctl_table t = {
+		.data	= &val,
+		.maxlen	= sizeof(val),
+		.mode	= table->mode,
+	};
 	int err;
 
-	t.data = &val;
 	err = proc_dointvec(&t, write, buffer, lenp, ppos);
 	if (err || !write)
 		return err;
@@ -29,10 +32,13 @@ static int pghot_sysctl_sources(const struct ctl_table *table, int write,
 				void *buffer, size_t *lenp, loff_t *ppos)
 {
 	int val = pghot_enabled_sources();
-	struct ctl_table t = *table;
+	const struct ctl_table t = {
+		.data	= &val,
+		.maxlen	= sizeof(val),
+		.mode	= table->mode,
+	};
 	int err;
 
-	t.data = &val;
 	err = proc_dointvec(&t, write, buffer, lenp, ppos);
 	if (err || !write)
 		return err;
