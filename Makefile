@@ -17,6 +17,7 @@ help:
 	@echo '  make check     all tests: static checks, KUnit, kselftests'
 	@echo '  make figures   measure every figure that the documents state'
 	@echo
+	@echo '  make kunit     the KUnit suites only'
 	@echo '  make shell     a shell in the guest'
 	@echo "  make run CMD='...' [FILES='a b']"
 	@echo '                 run a command in the guest, with these files in /root;'

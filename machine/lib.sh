@@ -76,6 +76,7 @@ need_space() {
 
 # with_lock NAME COMMAND...: one at a time among all runs that share the cache.
 # The lock vanishes with its holder, so an interrupted run leaves none behind.
+PG_LOCKS=()
 with_lock() {
 	local file=$PG_CACHE/lock.$1 fd
 	shift
@@ -85,6 +86,7 @@ with_lock() {
 		say "waiting for another run to finish (lock $file)"
 		flock "$fd"
 	fi
+	PG_LOCKS+=("$fd")
 	# No "|| rc=$?" here: it would switch set -e off inside the command.
 	"$@"
 	exec {fd}>&-
@@ -94,7 +96,11 @@ with_lock() {
 # says" again and again: on a terminal in place once a second, else a line
 # every 30 s. Runs in the background of run_logged.
 ticker() {
-	local label=$1 progress=$2 parent=$3 start=$SECONDS every=30 last=0 now text
+	local label=$1 progress=$2 parent=$3 start=$SECONDS every=30 last=0 now text fd
+	# Its last sleep outlives the run, and must not keep the lock.
+	for fd in "${PG_LOCKS[@]}"; do
+		{ exec {fd}>&-; } 2>/dev/null
+	done
 	[ -t 2 ] && every=1
 	while sleep 1 && kill -0 "$parent" 2>/dev/null; do
 		now=$((SECONDS - start))
