@@ -13,7 +13,8 @@
  *
  *   rate * t + capacity + one folio
  *
- * bytes are promoted, and over a long time rate * t exactly.
+ * bytes are promoted, and over a long time rate * t, less a part of a byte for each
+ * refill.
  *
  * Ranking
  * -------
@@ -40,15 +41,15 @@ struct pghot_bucket {
 
 /*
  * Fill @b up to @now. @rate is in bytes per second, at most 1 TiB/s, and
- * @capacity in bytes. A bucket that was not looked at for longer than a second
- * gets no more than a second's worth, which also keeps the product in 64 bits.
+ * @capacity in bytes, at most 20 seconds' worth. A minute fills any bucket: more
+ * need not be counted, which keeps the product in 64 bits.
  */
 static inline void pghot_bucket_refill(struct pghot_bucket *b, unsigned long now,
 				       u64 rate, u64 capacity)
 {
 	unsigned long dt = time_before(now, b->last) ? 0 : now - b->last;
 
-	b->tokens += div_u64(rate * min_t(unsigned long, dt, HZ), HZ);
+	b->tokens += div_u64(rate * min_t(unsigned long, dt, 60 * HZ), HZ);
 	b->tokens = min_t(s64, b->tokens, capacity);
 	b->last = now;
 }

@@ -15,7 +15,7 @@ static void epoch_counts_windows(struct kunit *test)
 	struct rnd_state rnd;
 	unsigned long n;
 
-	for_each_seed(seed) {
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
 		prandom_seed_state(&rnd, seed);
 		for (step = 0; step < 1000; step++) {
 			clk.len = 1 + pghot_random(&rnd, 600 * HZ);
@@ -67,7 +67,7 @@ static void change_keeps_epoch(struct kunit *test)
 	unsigned long now, len;
 	struct rnd_state rnd;
 
-	for_each_seed(seed) {
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
 		prandom_seed_state(&rnd, seed);
 		now = -1UL - pghot_random(&rnd, 1000000);
 		clk = (struct pghot_clock) { .base = now, .len = 3 * HZ };

@@ -153,10 +153,10 @@ bool pghot_wait_denied(unsigned long pfn, unsigned int epoch)
 {
 	unsigned int i;
 
-	for (i = 0; i < 6000; i++) {
+	for (i = 0; i < 3000; i++) {
 		if (pghot_rec_is_denied(READ_ONCE(*pghot_record_of(pfn)), epoch))
 			return true;
-		msleep(10);
+		msleep(20);
 	}
 	return false;
 }

@@ -11,9 +11,6 @@
 
 #define PGHOT_NR_SEEDS		16
 
-#define for_each_seed(seed)						\
-	for ((seed) = 1; (seed) <= PGHOT_NR_SEEDS; (seed)++)
-
 /* A number below @ceil. */
 static inline u32 pghot_random(struct rnd_state *rnd, u32 ceil)
 {

@@ -167,7 +167,7 @@ static void age_like_model(struct kunit *test)
 	struct model m;
 	u16 rec;
 
-	for_each_seed(seed) {
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
 		prandom_seed_state(&rnd, seed);
 		/* Some near the end of unsigned int. */
 		epoch = seed % 4 ? prandom_u32_state(&rnd) : -1000U;

@@ -94,7 +94,7 @@ static void nearest_random(struct kunit *test)
 	struct rnd_state rnd;
 	nodemask_t mask;
 
-	for_each_seed(seed) {
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
 		prandom_seed_state(&rnd, seed);
 		for (kind = 0; kind < NR_TABLE_KINDS; kind++) {
 			/* As many as there may be, at least once. */
@@ -125,7 +125,7 @@ static void nearest_is_an_order(struct kunit *test)
 	unsigned int seed;
 	nodemask_t mask;
 
-	for_each_seed(seed) {
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
 		prandom_seed_state(&rnd, seed);
 		fill_table(TABLE_ANY, MAX_NUMNODES, &rnd);
 		from = pghot_random(&rnd, MAX_NUMNODES);
