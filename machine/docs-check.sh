@@ -198,7 +198,7 @@ while read -r kind name; do
 	KUnit) grep -qrF "KUNIT_CASE($name)" mm/pghot/tests ;;
 	*) [ -e "tools/testing/selftests/mm/pghot/$name" ] || [ -e "tools/testing/selftests/mm/pghot/$name.c" ] ;;
 	esac || fail "$design names the $kind $name, which is not there"
-done < <(grep -oE '(KUnit|selftest) [a-z_.]+' <<<"$text" | sort -u)
+done < <(grep -oE '(KUnit|selftest) [a-z_.]*[a-z_]' <<<"$text" | sort -u)
 while read -r name cases; do
 	for c in $(tr -d '(),' <<<"$cases"); do
 		grep -qE "^TEST(_F)?(_TIMEOUT)?\((.*, )?${c}[,)]" "tools/testing/selftests/mm/pghot/$name.c" ||
