@@ -76,7 +76,7 @@ while IFS= read -r line; do
 	line=${line//"$tree/"/}
 	case $line in
 	*pghot*) fail "$line" ;;
-	*) ! grep -qxF "${line%%:*}" <<<"$ours" || fail "$line" ;;
+	*) ! grep -qxF -- "${line%%:*}" <<<"$ours" || fail "$line" ;;
 	esac
 done <"$out/warnings"
 for page in mm/pghot admin-guide/mm/pghot; do
