@@ -82,3 +82,22 @@ merge_config() {
 # warnings_in LOG [PATTERN]: the compiler's warnings and errors, but not make's
 # remarks about itself; only on files that match PATTERN.
 warnings_in() { grep -E '(warning|error|WARNING|ERROR): ' "$1" | grep -E -- "${2:-.}" || true; }
+
+# without_warnings LOG DIR COMMAND...: runs a build with its output in LOG. A warning
+# is as bad as an error. The objects of a build with warnings are removed, as the
+# compiler says nothing when it is not run again.
+without_warnings() {
+	local log=$1 dir=$2 rc=0 found start
+	shift 2
+	start=$(mktemp "${TMPDIR:-/tmp}/pghot-start.XXXXXX")
+	"$@" >"$log" 2>&1 || rc=$?
+	found=$(warnings_in "$log")
+	if ((rc)) || [ -n "$found" ]; then
+		[ ! -d "$dir" ] || find "$dir" -name '*.o' -newer "$start" -delete
+		rm -f "$start" "$dir/.pghot-stamp"
+		tail -n 20 "$log"
+		[ -z "$found" ] || printf '%s\n' "warnings:" "$found"
+		return 1
+	fi
+	rm -f "$start"
+}

@@ -87,7 +87,7 @@ coccicheck)
 	version=$(spatch --version | awk 'NR == 1 { print $3 }')
 	cd "$tree"
 	one() {
-		local rule=$1 need options text
+		local rule=$1 need options text line
 		shift
 		need=$(sed -n 's/^\/\/ *Requires: *//p' "$rule")
 		if [ -n "$need" ] && ! printf '%s\n' "$need" "$PG_SPATCH" | sort -CV; then
@@ -100,7 +100,9 @@ coccicheck)
 				-I include -I mm/pghot "$@" 2>&1); then
 			echo "MESSAGE: $rule failed: $text"
 		elif [ -n "$text" ]; then
-			sed "s,^,MESSAGE: ${rule#scripts/coccinelle/}: ," <<<"$text"
+			while read -r line; do
+				echo "MESSAGE: ${rule#scripts/coccinelle/}: $line"
+			done <<<"$text"
 		fi
 	}
 	export -f one

@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# guest.sh kunit|kselftest VARIANT: tests that run in the guest. Each test case counts.
+
+set -euo pipefail
+PG_MACHINE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+. "$PG_MACHINE/check/lib.sh"
+
+# What a kernel says when something is wrong with it, debug kernels above all.
+complaint='BUG: |WARNING: |Oops: |general protection fault|KASAN: |UBSAN: |KCSAN: '
+complaint+='|INFO: (possible|suspicious|inconsistent|trying to register|rcu|task .* blocked)'
+complaint+='|possible (circular|recursive|irq) |inconsistent lock state|suspicious RCU'
+complaint+='|rcu.*(detected|self-detected).*stall|scheduling while atomic|sleeping function called'
+complaint+='|page dumped because|Bad page|bad page state|ODEBUG:|list_(add|del) corruption'
+complaint+='|kmemleak: .*new suspected memory leaks|unreferenced object|refcount_t: |soft lockup|Kernel panic'
+
+# cases FILE: the sums from a line "N passed, N failed, N skipped", for check.sh.
+cases() {
+	sed -nE 's/^(# kselftest: )?([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\2 \3 \4/p' "$1" |
+		tail -n 1 >"$PG_CHECK_CASES"
+	[ -s "$PG_CHECK_CASES" ] || { rm -f "$PG_CHECK_CASES"; fail "the tests did not come to their end"; }
+}
+
+# add_failure WHAT: one more failed case.
+add_failure() {
+	local p f s
+	read -r p f s <"$PG_CHECK_CASES"
+	echo "$p $((f + 1)) $s" >"$PG_CHECK_CASES"
+	echo "not ok $1"
+}
+
+case $1 in
+kunit)
+	rc=0
+	log=$PG_CHECK_OUT/kunit.raw
+	OUT=$PG_CHECK_OUT/kunit "$PG_MACHINE/kunit.sh" small >"$log" || rc=$?
+	cat "$log"
+	cases "$log"
+	exit "$rc"
+	;;
+kselftest)
+	variant=$2
+	name=${PG_CHECK_NAME:-kselftest}
+	out=$PG_CHECK_OUT/$name
+	log=$PG_CHECK_OUT/$name.raw
+	tree=$("$PG_MACHINE/source.sh" tree)
+	kernel=$("$PG_MACHINE/build.sh" "$variant")
+	rm -rf "$out"
+	mkdir -p "$out/obj"
+
+	# As anyone would build them; the objects stay out of the source.
+	kernel_make "$tree" "$kernel" headers >"$log.build" 2>&1 || { tail -n 20 "$log.build"; fail "make headers"; }
+	env -u FILES -u OUT make -C "$tree/tools/testing/selftests" TARGETS=mm/pghot O="$out/obj" \
+		KHDR_INCLUDES="-isystem $kernel/usr/include" FORCE_TARGETS=1 \
+		INSTALL_PATH="$out/pghot" install >>"$log.build" 2>&1 || { tail -n 20 "$log.build"; fail "the kselftests do not build"; }
+	if [ -n "$(warnings_in "$log.build")" ]; then
+		warnings_in "$log.build"
+		fail "the kselftests build with warnings"
+	fi
+	[ -s "$out/pghot/kselftest-list.txt" ] || fail "there is no kselftest-list.txt"
+
+	command='
+		./guest-kselftest.sh pghot
+		status=$?
+		leak=/sys/kernel/debug/kmemleak
+		if [ -e $leak ]; then
+			# Once is not enough: what was just allocated is left alone,
+			# and an object counts as lost when two scans miss it.
+			echo scan >$leak; sleep 6; echo scan >$leak; sleep 6; echo scan >$leak
+			mkdir -p /root/out
+			cat $leak >/root/out/kmemleak
+		fi
+		exit $status'
+	rc=0
+	"$PG_MACHINE/guest.sh" --variant "$variant" --kernel "$kernel" --out "$out" \
+		--files "$out/pghot $PG_MACHINE/guest-kselftest.sh" --timeout "$([ "$variant" = debug ] && echo 5400 || echo 1800)" \
+		-- "$command" >"$log" || rc=$?
+	cat "$log"
+	cases "$log"
+
+	# The boot's messages count as well.
+	if tr -d '\r' <"$out/console.log" | grep -nE -A 40 -- "$complaint" >"$out/complaints"; then
+		head -n 120 "$out/complaints"
+		add_failure "the kernel complains, see $out/console.log"
+	else
+		echo "ok no complaint of the kernel in $(wc -l <"$out/console.log") lines"
+	fi
+	if [ "$variant" = debug ]; then
+		if [ ! -f "$out/kmemleak" ]; then
+			add_failure "no scan of kmemleak"
+		elif [ -s "$out/kmemleak" ]; then
+			head -n 60 "$out/kmemleak"
+			add_failure "kmemleak has found something"
+		else
+			echo "ok kmemleak has found nothing"
+		fi
+	fi
+	read -r _ f _ <"$PG_CHECK_CASES"
+	((rc == 0 && f == 0))
+	;;
+esac

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# kernel.sh VARIANT: the kernel builds, and without a warning.
+
+set -euo pipefail
+PG_MACHINE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+. "$PG_MACHINE/check/lib.sh"
+
+log=$PG_LOG/build-$1.log
+dir=$("$PG_MACHINE/build.sh" "$1")
+[ -f "$dir/arch/x86/boot/bzImage" ] || fail "there is no bzImage in $dir"
+if [ -n "$(warnings_in "$log")" ]; then
+	warnings_in "$log"
+	# Or the next build would have nothing to say.
+	rm -f "$dir/.pghot-stamp"
+	find "$dir" -name '*.o' -delete
+	fail "warnings"
+fi
