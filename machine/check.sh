@@ -120,8 +120,7 @@ key_of() {
 		scripts) "$PG_MACHINE/check/scripts.sh" list | tr '\n' '\0' | xargs -0 cat ;;
 		patches) find patches -type f -print0 | sort -z | xargs -0 cat ;;
 		esac
-		# What is not installed yet will be by the check, and then differs
-		# from now: that costs one more run.
+		# What the check installs makes this differ: it costs one more run.
 		for program in gcc aarch64-linux-gnu-gcc sparse spatch shellcheck pyflakes3 perl python3; do
 			command -v "$program" || continue
 			"$program" --version 2>&1 | head -n 3
@@ -155,9 +154,9 @@ finish() {
 	note="($(hms "$took"))"
 	if [ -s "$out/$name.cases" ]; then
 		read -r p f s <"$out/$name.cases"
-		note+=" $p cases passed, $f failed, $s skipped"
 		# The whole can fail although each case was fine.
 		((rc == 0 || f > 0)) || f=1
+		note+=" $p cases passed, $f failed, $s skipped"
 	elif ((rc == 0)); then
 		p=1
 	elif ((rc == 4)); then
@@ -173,7 +172,8 @@ finish() {
 	elif ((p)); then
 		status[$name]=passed
 		report "$name" ok "$note"
-		remember "${key[$name]}"
+		# Not if someone edited in the meantime.
+		[ "${key[$name]}" != "$(key_of "$name")" ] || remember "${key[$name]}"
 	else
 		status[$name]=skipped
 		reason=$(sed -n 's/^SKIP: *//p' "$log" | tail -n 1)
@@ -281,5 +281,5 @@ while :; do
 	fi
 done
 say "took $(hms $SECONDS)"
-echo "$passed passed, $failed failed, $skipped skipped"
+echo "$passed passed, $failed failed, $skipped skipped" | tee "$out/summary"
 ((failed == 0))

@@ -48,13 +48,18 @@ checkout() {
 
 # The whole directories, as a changed header may matter to any file in there.
 targets() {
-	touched_files | sed -n 's/\.c$/.o/p' | grep -vE '^(mm|kernel/sched|tools)/' | while read -r f; do
-		[ ! -f "$tree/${f%.o}.c" ] || printf '%s\n' "$f"
-	done
-	new_files | grep '\.c$' | grep -vE '^(mm|kernel/sched|tools)/' | xargs -r -n 1 dirname | sort -u | while read -r f; do
-		[ ! -d "$tree/$f" ] || printf '%s\n' "$f/"
-	done
+	local f
 	printf '%s\n' mm/ kernel/sched/
+	{
+		touched_files | sed -n 's/\.c$/.o/p'
+		new_files | sed -n 's,/[^/]*\.c$,/,p'
+	} | sort -u | while read -r f; do
+		case $f in
+		mm/* | kernel/sched/* | tools/*) ;;
+		*/) [ ! -d "$tree/$f" ] || printf '%s\n' "$f" ;;
+		*) [ ! -f "$tree/${f%.o}.c" ] || printf '%s\n' "$f" ;;
+		esac
+	done
 }
 
 compile() {
