@@ -25,7 +25,6 @@
  * time, once in 16 for faults.
  */
 #include <linux/atomic.h>
-#include <linux/cpuset.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
 #include <linux/kobject.h>
@@ -112,7 +111,6 @@ static void pghot_count_fault(void)
 void pghot_hintfault(struct folio *folio, int nid)
 {
 	unsigned int stamp, latency;
-	nodemask_t dram;
 
 	pghot_count_fault();
 	stamp = pghot_hintfault_stamp();
@@ -122,8 +120,7 @@ void pghot_hintfault(struct folio *folio, int nid)
 		return;
 
 	/* A task that may use no DRAM at all does not make pages hot. */
-	pghot_dram_nodes(&dram);
-	if (!nodes_intersects(dram, cpuset_current_mems_allowed))
+	if (!pghot_current_may_use_dram())
 		return;
 
 	pghot_record_access(folio_pfn(folio), nid, PGHOT_SRC_HINTFAULTS, jiffies);

@@ -92,7 +92,8 @@ void pghot_mark_ready(struct pghot_section *sec, unsigned long idx)
 	/*
 	 * The record was written by a cmpxchg, which is a full barrier: pairs
 	 * with the one in pghot_clear_ready(), which clears the bit and then
-	 * reads the record again.
+	 * reads the record again. A report that changed nothing says nothing
+	 * that was not known when the bit was cleared.
 	 */
 	if (test_bit(idx, sec->ready))
 		return;
@@ -118,11 +119,19 @@ static unsigned long pghot_head_pfn(unsigned long pfn)
 	return page_to_pfn(&page_folio(pfn_to_page(pfn))->page);
 }
 
-static bool pghot_touch(unsigned long pfn, unsigned int node,
-			enum pghot_source_id src, unsigned int count,
-			unsigned int epoch)
+/* The DRAM node for accesses from @nid, as records have it. */
+static unsigned int pghot_accessing_node(int nid)
+{
+	if (nid < 0 || nid >= MAX_NUMNODES)
+		return PGHOT_NODE_NONE;
+	return READ_ONCE(pghot_node_index[nid]);
+}
+
+static bool pghot_touch(unsigned long pfn, int nid, enum pghot_source_id src,
+			unsigned int count, unsigned int epoch)
 {
 	struct pghot_section *sec = pghot_section_of(pfn);
+	unsigned int node = pghot_accessing_node(nid);
 	unsigned int tries, heat, threshold;
 	u16 old, new, *rec;
 	unsigned long idx;
@@ -145,24 +154,20 @@ static bool pghot_touch(unsigned long pfn, unsigned int node,
 	}
 
 	heat = pghot_rec_heat(new);
+	/* Denied: touches do not count for a while. */
+	if (!heat)
+		return false;
+
 	threshold = READ_ONCE(pghot_knobs.freq_threshold);
-	trace_pghot_record(pfn, node, src, heat);
+	trace_pghot_record(pfn, nid, src, heat);
 	count_vm_event(PGHOT_RECORDED_ACCESSES);
 
 	if (heat >= threshold) {
 		if (pghot_rec_heat_now(old, epoch) < threshold)
-			trace_pghot_hot(pfn, node, heat);
+			trace_pghot_hot(pfn, nid, heat);
 		pghot_mark_ready(sec, idx);
 	}
 	return true;
-}
-
-/* The DRAM node for accesses from @nid, as records have it. */
-static unsigned int pghot_accessing_node(int nid)
-{
-	if (nid < 0 || nid >= MAX_NUMNODES)
-		return PGHOT_NODE_NONE;
-	return READ_ONCE(pghot_node_index[nid]);
 }
 
 /* Out of line part of pghot_record_access(), documented there. */
@@ -176,8 +181,7 @@ bool __pghot_record_access(unsigned long pfn, int nid, enum pghot_source_id src,
 	if (!pghot_section_of(pfn) || !pfn_valid(pfn))
 		return false;
 
-	return pghot_touch(pghot_head_pfn(pfn), pghot_accessing_node(nid), src,
-			   1, pghot_epoch(now));
+	return pghot_touch(pghot_head_pfn(pfn), nid, src, 1, pghot_epoch(now));
 }
 
 /* Out of line part of pghot_record_range(), documented there. */
@@ -185,7 +189,6 @@ unsigned long __pghot_record_range(unsigned long pfn, unsigned long nr_pages,
 				   int nid, enum pghot_source_id src,
 				   unsigned int count, unsigned long now)
 {
-	unsigned int node = pghot_accessing_node(nid);
 	unsigned long end, head, done = ULONG_MAX, recorded = 0;
 	unsigned int epoch;
 
@@ -204,7 +207,7 @@ unsigned long __pghot_record_range(unsigned long pfn, unsigned long nr_pages,
 		if (head == done)
 			continue;
 		done = head;
-		recorded += pghot_touch(head, node, src, count, epoch);
+		recorded += pghot_touch(head, nid, src, count, epoch);
 	}
 	return recorded;
 }

@@ -10,6 +10,7 @@
  */
 #define pr_fmt(fmt) "pghot: " fmt
 
+#include <linux/cpuset.h>
 #include <linux/memcontrol.h>
 #include <linux/memory-tiers.h>
 #include <linux/mempolicy.h>
@@ -73,6 +74,16 @@ void pghot_dram_nodes(nodemask_t *mask)
 {
 	guard(spinlock)(&pghot_dram_lock);
 	*mask = pghot_dram;
+}
+
+/*
+ * May the current task use any DRAM node? For sources that see the task that
+ * accesses. Takes no lock, as it may be asked at each page fault: while nodes
+ * come or go, either answer will do.
+ */
+bool pghot_current_may_use_dram(void)
+{
+	return data_race(nodes_intersects(pghot_dram, cpuset_current_mems_allowed));
 }
 
 static unsigned int pghot_index_for(int nid)

@@ -26,33 +26,33 @@
 /**
  * pghot_record - an access was added to a record
  * @pfn: head page of the folio.
- * @node: index of the accessing DRAM node.
+ * @nid: node that accessed it, or -1.
  * @source: who reported it.
  * @heat: heat of the record after it.
  */
 TRACE_EVENT(pghot_record,
 
-	TP_PROTO(unsigned long pfn, unsigned int node, unsigned int source,
+	TP_PROTO(unsigned long pfn, int nid, unsigned int source,
 		 unsigned int heat),
 
-	TP_ARGS(pfn, node, source, heat),
+	TP_ARGS(pfn, nid, source, heat),
 
 	TP_STRUCT__entry(
 		__field(unsigned long, pfn)
-		__field(unsigned int, node)
+		__field(int, nid)
 		__field(unsigned int, source)
 		__field(unsigned int, heat)
 	),
 
 	TP_fast_assign(
 		__entry->pfn = pfn;
-		__entry->node = node;
+		__entry->nid = nid;
 		__entry->source = source;
 		__entry->heat = heat;
 	),
 
-	TP_printk("pfn=0x%lx node=%u source=%s heat=%u", __entry->pfn,
-		  __entry->node,
+	TP_printk("pfn=0x%lx nid=%d source=%s heat=%u", __entry->pfn,
+		  __entry->nid,
 		  __print_symbolic(__entry->source, PGHOT_TRACE_SOURCES),
 		  __entry->heat)
 );
@@ -60,28 +60,28 @@ TRACE_EVENT(pghot_record,
 /**
  * pghot_hot - a page became hot
  * @pfn: head page of the folio.
- * @node: index of the accessing DRAM node.
+ * @nid: node that accessed it, or -1.
  * @heat: its heat.
  */
 TRACE_EVENT(pghot_hot,
 
-	TP_PROTO(unsigned long pfn, unsigned int node, unsigned int heat),
+	TP_PROTO(unsigned long pfn, int nid, unsigned int heat),
 
-	TP_ARGS(pfn, node, heat),
+	TP_ARGS(pfn, nid, heat),
 
 	TP_STRUCT__entry(
 		__field(unsigned long, pfn)
-		__field(unsigned int, node)
+		__field(int, nid)
 		__field(unsigned int, heat)
 	),
 
 	TP_fast_assign(
 		__entry->pfn = pfn;
-		__entry->node = node;
+		__entry->nid = nid;
 		__entry->heat = heat;
 	),
 
-	TP_printk("pfn=0x%lx node=%u heat=%u", __entry->pfn, __entry->node,
+	TP_printk("pfn=0x%lx nid=%d heat=%u", __entry->pfn, __entry->nid,
 		  __entry->heat)
 );
 
