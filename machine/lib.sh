@@ -144,15 +144,17 @@ run_logged() {
 
 # need_packages PACKAGE...: installs the Debian packages that are missing.
 need_packages() {
-	local p missing=()
+	local p have missing=()
 	if ! command -v dpkg-query >/dev/null; then
 		# Not Debian: nothing can be installed from here, and the
 		# commands themselves will say what they miss.
 		warn "no dpkg here: make sure that you have what these Debian packages bring: $*"
 		return
 	fi
+	# One call for all: this runs before everything, and should not be felt.
+	have=$(dpkg-query -W -f '${Package} ${db:Status-Abbrev}\n' "$@" 2>/dev/null) || true
 	for p; do
-		dpkg-query -W -f '${Status}\n' "$p" 2>/dev/null | grep -q '^install ok installed' || missing+=("$p")
+		[[ $'\n'$have == *$'\n'"$p ii"* ]] || missing+=("$p")
 	done
 	((${#missing[@]})) || return 0
 	if ((EUID)); then

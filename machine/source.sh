@@ -161,7 +161,6 @@ copy_ksrc() {
 				--exclude=/arch/*/include/generated --exclude='/.build-*' "$KSRC/" "$dst/linux/" ||
 			die "copying $KSRC failed"
 	fi
-	: >"$dst/complete"
 }
 
 # Prints the pristine source's directory (which has the tree in linux/).
