@@ -46,9 +46,30 @@ def complaints(path):
     """Lines of the console in which the kernel complains."""
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
-            return [line.strip() for line in f if COMPLAINT.search(line)]
+            lines = f.read().splitlines()
     except OSError:
         return ["no console"]
+    found = []
+    for i, line in enumerate(lines):
+        if COMPLAINT.search(line) and not is_starved_timer(lines[i:i + 40]):
+            found.append(line.strip())
+    return found
+
+
+def is_starved_timer(lines):
+    """
+    The one complaint that is not ours: on a host that gives the guest's CPUs no
+    time, the scheduler's deadline server finds its timer queued already. Seen
+    with no source enabled.
+    """
+    if "at hrtimer_forward+" not in lines[0]:
+        return False
+    for line in lines:
+        if "dl_task_timer+" in line:
+            return True
+        if "end trace" in line:
+            break
+    return False
 
 
 def main():
