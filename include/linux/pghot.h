@@ -119,8 +119,8 @@ static __always_inline bool pghot_record_access(unsigned long pfn, int nid,
  * For counters that report epochs. A folio is counted once, however many of
  * its pages are in the range.
  *
- * Context: any, NMI included, as pghot_record_access(); time grows with
- *	    @nr_pages.
+ * Context: any, as pghot_record_access(). The time grows with @nr_pages: in NMI
+ *	    and hard interrupt context, report no more than 512 pages at once.
  * Return: number of folios that were recorded.
  */
 static __always_inline unsigned long

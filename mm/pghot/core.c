@@ -15,7 +15,6 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/node.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -31,7 +30,7 @@ static struct pghot_node *pghot_nodes[MAX_NUMNODES];
 static const struct pghot_source *pghot_sources[PGHOT_NR_SOURCES];
 static unsigned long pghot_enabled_mask;
 
-/* Sources that pghot= asks for; enabled when they register, or later at boot. */
+/* Sources that pghot= asks for; enabled at the end of the boot. */
 static unsigned long pghot_boot_mask __initdata;
 
 /* From late_initcall on: tiers are known, notifiers are registered. */
@@ -65,22 +64,22 @@ int pghot_nr_nodes(void)
 
 /* ===== Nodes ===== */
 
-static void pghot_start_node(struct pghot_node *node)
+/* Returns 0, or -EINTR if whoever asks for it is being killed. */
+static int pghot_start_node(struct pghot_node *node)
 {
 	int err = pghot_start_kmigrated(node);
 
 	if (err) {
 		pr_warn("node %d: kmigrated does not start (%d): nothing is promoted from there\n",
 			node->nid, err);
-		return;
+		return 0;
 	}
-	pghot_add_node_sections(node);
+	return pghot_add_node_sections(node);
 }
 
 static void pghot_stop_node(struct pghot_node *node)
 {
 	pghot_stop_kmigrated(node);
-	/* Of other nodes' sections none has @node. */
 	pghot_remove_sections(0, PFN_DOWN(-1UL), node);
 	/* The last record may just have been written. */
 	irq_work_sync(&node->wake);
@@ -99,14 +98,15 @@ static void pghot_create_node(int nid)
 	node->target = NUMA_NO_NODE;
 	node->avg_pages = 1;
 	init_llist_head(&node->ready);
-	node->wake = IRQ_WORK_INIT_HARD(pghot_wake_kmigrated);
+	init_irq_work(&node->wake, pghot_wake_kmigrated);
 	init_waitqueue_head(&node->wait);
 	mutex_init(&node->lock);
 	INIT_LIST_HEAD(&node->work);
 
 	if (pghot_sysfs_add_node(node)) {
-		pr_warn("node %d: no files in sysfs\n", nid);
-		/* The release function of the directory has freed it. */
+		/* It belonged to its directory and was freed with it. */
+		pr_warn("node %d: no files in sysfs: nothing is promoted from there\n",
+			nid);
 		return;
 	}
 	WRITE_ONCE(pghot_nodes[nid], node);
@@ -124,6 +124,7 @@ static void pghot_destroy_node(struct pghot_node *node)
 /* Make the set of nodes what the tiers say it is. */
 static void pghot_update_nodes(void)
 {
+	bool gone = false;
 	int nid;
 
 	lockdep_assert_held(&pghot_lock);
@@ -134,9 +135,18 @@ static void pghot_update_nodes(void)
 
 		if (lower && !pghot_nodes[nid])
 			pghot_create_node(nid);
-		else if (!lower && pghot_nodes[nid])
+		else if (!lower && pghot_nodes[nid]) {
 			pghot_destroy_node(pghot_nodes[nid]);
+			gone = true;
+		}
 	}
+	if (!gone || !pghot_enabled_mask)
+		return;
+
+	/* Sections that it shared with another node belong to that one now. */
+	for (nid = 0; nid < nr_node_ids; nid++)
+		if (pghot_nodes[nid])
+			pghot_add_node_sections(pghot_nodes[nid]);
 }
 
 /*
@@ -198,16 +208,6 @@ static int pghot_switch_source(enum pghot_source_id id, bool on)
 	return err;
 }
 
-static void pghot_start_nodes(void)
-{
-	int nid;
-
-	for (nid = 0; nid < nr_node_ids; nid++)
-		if (pghot_nodes[nid])
-			pghot_start_node(pghot_nodes[nid]);
-	static_branch_enable_cpuslocked(&pghot_enabled_key);
-}
-
 static void pghot_stop_nodes(void)
 {
 	int nid;
@@ -215,7 +215,26 @@ static void pghot_stop_nodes(void)
 	static_branch_disable_cpuslocked(&pghot_enabled_key);
 	for (nid = 0; nid < nr_node_ids; nid++)
 		if (pghot_nodes[nid])
-			pghot_stop_node(pghot_nodes[nid]);
+			pghot_stop_kmigrated(pghot_nodes[nid]);
+	pghot_remove_sections(0, PFN_DOWN(-1UL), NULL);
+	for (nid = 0; nid < nr_node_ids; nid++)
+		if (pghot_nodes[nid])
+			irq_work_sync(&pghot_nodes[nid]->wake);
+}
+
+static int pghot_start_nodes(void)
+{
+	int nid, err = 0;
+
+	for (nid = 0; nid < nr_node_ids && !err; nid++)
+		if (pghot_nodes[nid])
+			err = pghot_start_node(pghot_nodes[nid]);
+	if (err) {
+		pghot_stop_nodes();
+		return err;
+	}
+	static_branch_enable_cpuslocked(&pghot_enabled_key);
+	return 0;
 }
 
 static int pghot_switch_sources(unsigned long mask)
@@ -236,7 +255,9 @@ static int pghot_switch_sources(unsigned long mask)
 		return 0;
 
 	if (!old)
-		pghot_start_nodes();
+		err = pghot_start_nodes();
+	if (err)
+		return err;
 
 	for (id = 0; id < PGHOT_NR_SOURCES && !err; id++)
 		if (mask & ~old & BIT(id))
@@ -260,7 +281,8 @@ static int pghot_switch_sources(unsigned long mask)
  * Enable exactly the sources in @mask.
  *
  * Returns 0, -ERANGE for a bit that means nothing, -ENODEV for a source that is
- * not there, or what a source returned; then nothing has changed.
+ * not there, -EINTR if the task is being killed, or what a source returned; then
+ * nothing has changed.
  */
 int pghot_set_sources(unsigned long mask)
 {
@@ -304,17 +326,21 @@ int pghot_enable_source(enum pghot_source_id id, bool on)
  */
 int pghot_register_source(const struct pghot_source *src)
 {
-	if (!src->name || !src->enable || !src->disable ||
+	int err;
+
+	if (!src->name || !src->caps || !src->enable || !src->disable ||
 	    src->id >= PGHOT_NR_SOURCES)
 		return -EINVAL;
 
-	scoped_guard(mutex, &pghot_lock) {
-		if (pghot_sources[src->id])
-			return -EEXIST;
+	guard(mutex)(&pghot_lock);
+	if (pghot_sources[src->id])
+		return -EEXIST;
+
+	/* Earlier ones get their files from pghot_sysfs_init(). */
+	err = pghot_running ? pghot_sysfs_add_source(src) : 0;
+	if (!err)
 		WRITE_ONCE(pghot_sources[src->id], src);
-	}
-	/* Before that, it is done by pghot_sysfs_init(). */
-	return pghot_running ? pghot_sysfs_add_source(src) : 0;
+	return err;
 }
 
 /* ===== Boot ===== */

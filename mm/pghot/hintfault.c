@@ -33,6 +33,7 @@
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/sysfs.h>
+#include <linux/vmstat.h>
 
 #include "internal.h"
 
@@ -59,10 +60,10 @@ static unsigned int pghot_latency_faults __read_mostly = 8192;
 static atomic_long_t pghot_nr_faults ____cacheline_aligned_in_smp;
 static DEFINE_PER_CPU(unsigned int, pghot_faults_pending);
 
-/* Faults per unit of the stamp. A power of two, so that it wraps cleanly. */
-static unsigned int pghot_fault_unit(unsigned int limit)
+/* Binary logarithm of the faults in a unit of the stamp: so it wraps cleanly. */
+static unsigned int pghot_unit_shift(unsigned int limit)
 {
-	return roundup_pow_of_two(DIV_ROUND_UP(limit, PGHOT_STAMP_UNITS));
+	return order_base_2(DIV_ROUND_UP(limit, PGHOT_STAMP_UNITS));
 }
 
 /**
@@ -76,8 +77,8 @@ unsigned int pghot_hintfault_stamp(void)
 	if (!READ_ONCE(pghot_count_faults))
 		return jiffies_to_msecs(jiffies);
 
-	return atomic_long_read(&pghot_nr_faults) /
-	       pghot_fault_unit(READ_ONCE(pghot_latency_faults));
+	return atomic_long_read(&pghot_nr_faults) >>
+	       pghot_unit_shift(READ_ONCE(pghot_latency_faults));
 }
 
 /* Is @latency, in what the stamp counts, that of a hot page? */
@@ -89,7 +90,7 @@ static bool pghot_latency_is_hot(unsigned int latency)
 		return latency < READ_ONCE(pghot_latency_ms);
 
 	limit = READ_ONCE(pghot_latency_faults);
-	return (u64)latency * pghot_fault_unit(limit) < limit;
+	return (u64)latency << pghot_unit_shift(limit) < limit;
 }
 
 static void pghot_count_fault(void)
@@ -134,9 +135,21 @@ static int pghot_hintfaults_enable(void)
 
 static void pghot_hintfaults_disable(void)
 {
+	struct pglist_data *pgdat;
+
 	static_branch_disable_cpuslocked(&pghot_hintfaults_key);
 	/* Faults report with preemption off. */
 	synchronize_rcu();
+
+	/*
+	 * NUMA balancing may go on from here, in memory tiering mode. What was
+	 * counted in the meantime must not move its hot threshold.
+	 */
+	for_each_online_pgdat(pgdat) {
+		pgdat->nbp_threshold = 0;
+		pgdat->nbp_th_nr_cand = node_page_state(pgdat, PGPROMOTE_CANDIDATE);
+		pgdat->nbp_th_start = jiffies_to_msecs(jiffies);
+	}
 }
 
 static ssize_t latency_measure_show(struct kobject *kobj,

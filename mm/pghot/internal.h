@@ -32,7 +32,6 @@
 #include "policy.h"
 #include "record.h"
 
-struct cgroup_subsys_state;
 struct folio;
 struct mem_cgroup;
 
@@ -87,20 +86,22 @@ struct pghot_move {
 	struct mem_cgroup	*memcg;
 	unsigned long		pfn;	/* where it was */
 	unsigned int		nr_pages;
-	u16			rec;	/* its record when it left */
 };
 
 /* Folios that are isolated and wait to be migrated to one node. */
 struct pghot_target {
-	struct list_head	folios;
-	unsigned int		nr_folios;
+	struct list_head	small;		/* of one page */
+	struct list_head	large;
+	unsigned int		nr_folios;	/* on both lists */
 	unsigned int		nr_pages;
+	unsigned long		since;		/* jiffies of the first one */
+	unsigned long		last_revival;	/* of reclaim that had given up */
 };
 
 /**
  * struct pghot_cycle - what a cycle of kmigrated works with
  * @node: whose cycle.
- * @epoch: the epoch in which it began.
+ * @epoch: the epoch in which the section at hand is looked at.
  * @threshold: heat from which a page is hot.
  * @rank: how far the budget goes.
  * @dram: nodes to promote to.
@@ -108,6 +109,7 @@ struct pghot_target {
  * @woken: those on which reclaim was woken in this cycle.
  * @stop: budget or room are used up.
  * @limited: there are candidates that the budget keeps waiting.
+ * @hold: why nothing is promoted at all in this cycle, or PGHOT_NR_SKIP.
  * @nr_off_lru: candidates that were found off the LRU.
  * @taken_folios: folios that were taken.
  * @taken_pages: pages in them.
@@ -126,6 +128,7 @@ struct pghot_cycle {
 	nodemask_t		woken;
 	bool			stop;
 	bool			limited;
+	enum pghot_skip		hold;
 	unsigned long		nr_off_lru;
 	unsigned long		taken_folios;
 	unsigned long		taken_pages;
@@ -149,7 +152,6 @@ struct pghot_cycle {
  * @bucket: byte budget.
  * @avg_pages: pages per folio taken in the last cycle, at least 1.
  * @last_drain: jiffies of the last lru_add_drain_all().
- * @last_revival: jiffies when reclaim that had given up was last revived.
  * @cycle: scratch memory of a cycle, NULL while no source is enabled.
  * @nr_sections: sections with records, protected by pghot_lock.
  * @visited: candidates that were looked at.
@@ -172,7 +174,6 @@ struct pghot_node {
 	struct pghot_bucket	bucket;
 	unsigned long		avg_pages;
 	unsigned long		last_drain;
-	unsigned long		last_revival;
 	struct pghot_cycle	*cycle;
 	unsigned long		nr_sections;
 	unsigned long		visited;
@@ -230,7 +231,7 @@ void pghot_mark_ready(struct pghot_section *sec, unsigned long idx);
 extern struct xarray pghot_sections;
 
 void pghot_add_sections(unsigned long start_pfn, unsigned long end_pfn);
-void pghot_add_node_sections(struct pghot_node *node);
+int pghot_add_node_sections(struct pghot_node *node);
 void pghot_remove_sections(unsigned long start_pfn, unsigned long end_pfn,
 			   struct pghot_node *node);
 unsigned long pghot_bytes_in_use(void);
@@ -245,7 +246,6 @@ bool pghot_current_may_use_dram(void);
 int pghot_index_to_node(unsigned int index);
 int pghot_distance(int from, int to);
 int pghot_nearest(int from, const nodemask_t *mask, int (*distance)(int a, int b));
-int pghot_folio_allowed(struct folio *folio, nodemask_t *mask);
 int pghot_choose_target(struct pghot_cycle *c, struct folio *folio, u16 rec);
 void pghot_wake_reclaim(struct pghot_cycle *c, int nid, unsigned int order);
 

@@ -22,7 +22,7 @@
 /* The pause between looks at candidates doubles at most so often. */
 #define PGHOT_MAX_BACKOFF	4
 
-/* A report filled an empty list. Hard interrupt context. */
+/* A report filled an empty list. Hard interrupt, or a thread with PREEMPT_RT. */
 void pghot_wake_kmigrated(struct irq_work *work)
 {
 	struct pghot_node *node = container_of(work, struct pghot_node, wake);
@@ -81,8 +81,10 @@ int pghot_start_kmigrated(struct pghot_node *node)
 	if (!node->cycle)
 		return -ENOMEM;
 	node->cycle->node = node;
-	for (nid = 0; nid < nr_node_ids; nid++)
-		INIT_LIST_HEAD(&node->cycle->targets[nid].folios);
+	for (nid = 0; nid < nr_node_ids; nid++) {
+		INIT_LIST_HEAD(&node->cycle->targets[nid].small);
+		INIT_LIST_HEAD(&node->cycle->targets[nid].large);
+	}
 
 	/* Run where the pages go: nobody runs on a node without CPUs. */
 	pghot_dram_nodes(&dram);

@@ -23,16 +23,6 @@ struct pghot_batch {
 	int			nid;
 };
 
-static u16 *pghot_record(unsigned long pfn)
-{
-	struct pghot_section *sec;
-
-	/* Sections of this node stay as long as the cycle holds its lock. */
-	guard(rcu)();
-	sec = pghot_section_of(pfn);
-	return sec ? &sec->records[pfn - sec->start_pfn] : NULL;
-}
-
 static struct folio *pghot_new_folio(struct folio *src, unsigned long private)
 {
 	struct pghot_batch *b = (struct pghot_batch *)private;
@@ -40,7 +30,6 @@ static struct folio *pghot_new_folio(struct folio *src, unsigned long private)
 	struct pghot_move *move;
 	struct folio *dst;
 	gfp_t gfp;
-	u16 *rec;
 
 	if (b->c->nr_moves == PGHOT_MAX_BATCH)
 		return NULL;
@@ -59,12 +48,10 @@ static struct folio *pghot_new_folio(struct folio *src, unsigned long private)
 	}
 
 	move = &b->c->moves[b->c->nr_moves++];
-	rec = pghot_record(folio_pfn(src));
 	move->dst = dst;
 	move->memcg = get_mem_cgroup_from_folio(src);
 	move->pfn = folio_pfn(src);
 	move->nr_pages = folio_nr_pages(src);
-	move->rec = rec ? READ_ONCE(*rec) : 0;
 	return dst;
 }
 
@@ -96,19 +83,60 @@ static void pghot_account(struct mem_cgroup *memcg, int nid, unsigned int nr_pag
 #endif
 }
 
-/* The page has left: its record must not speak for who comes next. */
-static void pghot_forget(struct pghot_move *move)
+/*
+ * The page at @pfn has left: its record must not speak for who comes next. If the
+ * frame is in use again, a touch may get lost.
+ */
+static void pghot_forget(unsigned long pfn)
 {
-	u16 *rec = pghot_record(move->pfn);
+	struct pghot_section *sec;
 
-	/* It was touched again, or the frame is in use again: leave it. */
-	if (rec)
-		cmpxchg(rec, move->rec, 0);
+	guard(rcu)();
+	sec = pghot_section_of(pfn);
+	if (sec)
+		WRITE_ONCE(sec->records[pfn - sec->start_pfn], 0);
+}
+
+/* Migrate a list. Returns the pages that arrived. */
+static unsigned int pghot_migrate_list(struct pghot_batch *b,
+				       struct list_head *folios)
+{
+	struct pghot_cycle *c = b->c;
+	unsigned int i, run = 0, promoted = 0;
+	struct folio *folio;
+
+	if (list_empty(folios))
+		return 0;
+
+	c->nr_moves = 0;
+	migrate_pages(folios, pghot_new_folio, pghot_put_folio, (unsigned long)b,
+		      MIGRATE_ASYNC, MR_NUMA_MISPLACED, NULL);
+
+	list_for_each_entry(folio, folios, lru)
+		pghot_retry(c, folio);
+	putback_movable_pages(folios);
+
+	for (i = 0; i < c->nr_moves; i++) {
+		struct pghot_move *move = &c->moves[i];
+
+		pghot_forget(move->pfn);
+		promoted += move->nr_pages;
+		run += move->nr_pages;
+		if (i + 1 == c->nr_moves || move[1].memcg != move->memcg) {
+			pghot_account(move->memcg, b->nid, run);
+			run = 0;
+		}
+		mem_cgroup_put(move->memcg);
+	}
+	return promoted;
 }
 
 /*
  * Migrate the folios that wait for @dst_nid. Those that did not arrive are put
  * back to the LRU and become candidates again.
+ *
+ * migrate_pages() gives up a list at the first folio that gets no memory. Large
+ * ones may find none in one piece, so that the small ones go by themselves.
  *
  * Context: process; the lock of the node is held.
  * Return: pages that arrived.
@@ -117,31 +145,12 @@ unsigned int pghot_migrate_folios(struct pghot_cycle *c, int dst_nid)
 {
 	struct pghot_target *target = &c->targets[dst_nid];
 	struct pghot_batch b = { .c = c, .nid = dst_nid };
-	unsigned int i, run = 0, promoted = 0;
-	struct folio *folio;
+	unsigned int promoted;
 
 	lockdep_assert_held(&c->node->lock);
 
-	c->nr_moves = 0;
-	migrate_pages(&target->folios, pghot_new_folio, pghot_put_folio,
-		      (unsigned long)&b, MIGRATE_ASYNC, MR_NUMA_MISPLACED, NULL);
-
-	list_for_each_entry(folio, &target->folios, lru)
-		pghot_retry(c, folio);
-	putback_movable_pages(&target->folios);
-
-	for (i = 0; i < c->nr_moves; i++) {
-		struct pghot_move *move = &c->moves[i];
-
-		pghot_forget(move);
-		promoted += move->nr_pages;
-		run += move->nr_pages;
-		if (i + 1 == c->nr_moves || move[1].memcg != move->memcg) {
-			pghot_account(move->memcg, dst_nid, run);
-			run = 0;
-		}
-		mem_cgroup_put(move->memcg);
-	}
+	promoted = pghot_migrate_list(&b, &target->small);
+	promoted += pghot_migrate_list(&b, &target->large);
 
 	trace_pghot_promote(c->node->nid, dst_nid, target->nr_folios, promoted);
 	target->nr_folios = 0;

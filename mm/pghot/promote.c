@@ -48,8 +48,8 @@ void pghot_collect_ready(struct pghot_node *node)
 }
 
 /*
- * The page is no candidate any more. If it was touched since @rec was read, it
- * is one again.
+ * The page is no candidate any more. If it was touched since its record was
+ * @rec, it is one again.
  */
 static void pghot_clear_ready(struct pghot_section *sec, unsigned long idx,
 			      u16 rec)
@@ -64,20 +64,18 @@ static void pghot_clear_ready(struct pghot_section *sec, unsigned long idx,
 		pghot_mark_ready(sec, idx);
 }
 
-/* What the record says must not bring the page back for a while. */
-static void pghot_deny(struct pghot_cycle *c, struct pghot_section *sec,
-		       unsigned long idx, u16 rec)
+/* Drop a candidate for good, and replace its record by @new. */
+static void pghot_drop(struct pghot_section *sec, unsigned long idx, u16 rec,
+		       u16 new)
 {
-	u16 denied = pghot_rec_denied(c->epoch);
-
-	if (cmpxchg(&sec->records[idx], rec, denied) == rec)
-		rec = denied;
+	if (cmpxchg(&sec->records[idx], rec, new) == rec)
+		rec = new;
 	pghot_clear_ready(sec, idx, rec);
 }
 
 /*
- * The folio at @pfn with a reference, or NULL and the reason in @why. The checks
- * after the reference was taken hold as long as it is kept, but for the LRU flag.
+ * The folio at @pfn with a reference, or NULL and the reason in @why. That it is
+ * busy or pinned may change at any time; it saves unmapping it in vain.
  */
 static struct folio *pghot_get_folio(struct pghot_cycle *c, unsigned long pfn,
 				     enum pghot_skip *why)
@@ -101,7 +99,7 @@ static struct folio *pghot_get_folio(struct pghot_cycle *c, unsigned long pfn,
 
 	*why = PGHOT_UNMOVABLE;
 	if (folio_test_hugetlb(folio) || folio_is_zone_device(folio) ||
-	    page_has_type(page) || PageHWPoison(page))
+	    page_has_type(page) || folio_contain_hwpoisoned_page(folio))
 		goto out;
 
 	/* In a section that spans nodes, DRAM pages have records too. */
@@ -110,7 +108,7 @@ static struct folio *pghot_get_folio(struct pghot_cycle *c, unsigned long pfn,
 		goto out;
 
 	if (!folio_test_lru(folio)) {
-		*why = PGHOT_UNMOVABLE;
+		/* Not a page of a program or a file, or not any more. */
 		if (!folio_test_anon(folio) && !folio_mapping(folio))
 			goto out;
 		c->nr_off_lru++;
@@ -122,8 +120,10 @@ static struct folio *pghot_get_folio(struct pghot_cycle *c, unsigned long pfn,
 	if (folio_maybe_dma_pinned(folio))
 		goto out;
 
+	/* Somebody else has a reference, and migration would fail. */
 	*why = PGHOT_BUSY;
-	if (folio_test_writeback(folio))
+	if (folio_test_writeback(folio) ||
+	    folio_ref_count(folio) > folio_expected_ref_count(folio) + 1)
 		goto out;
 
 	return folio;
@@ -138,29 +138,13 @@ static void pghot_flush(struct pghot_cycle *c, int nid)
 	struct pghot_node *node = c->node;
 	unsigned int promoted;
 
-	if (list_empty(&c->targets[nid].folios))
+	if (!c->targets[nid].nr_folios)
 		return;
 
 	promoted = pghot_migrate_folios(c, nid);
 	pghot_count(node->promoted, promoted);
 	if (promoted)
 		WRITE_ONCE(node->target, nid);
-}
-
-/*
- * Candidates of pghot must not move the hot threshold of NUMA balancing, which
- * compares this counter with what it was: move that along.
- */
-static void pghot_count_candidates(struct pghot_cycle *c, int nid, long nr_pages)
-{
-	pg_data_t *pgdat = NODE_DATA(nid);
-
-	pghot_count(c->node->candidates, nr_pages);
-	mod_node_page_state(pgdat, PGPROMOTE_CANDIDATE, nr_pages);
-#ifdef CONFIG_NUMA_BALANCING
-	WRITE_ONCE(pgdat->nbp_rl_nr_cand, pgdat->nbp_rl_nr_cand + nr_pages);
-	WRITE_ONCE(pgdat->nbp_th_nr_cand, pgdat->nbp_th_nr_cand + nr_pages);
-#endif
 }
 
 /*
@@ -184,6 +168,7 @@ static enum pghot_skip pghot_take(struct pghot_cycle *c, struct pghot_section *s
 	nid = pghot_choose_target(c, folio, rec);
 	if (nid < 0) {
 		why = nid == -EACCES ? PGHOT_DENIED :
+		      nid == -EBUSY ? PGHOT_UNMOVABLE :
 		      nid == -ENOSPC ? PGHOT_NOSPACE : PGHOT_BUSY;
 		c->stop |= nodes_subset(c->dram, c->full);
 		goto out;
@@ -205,7 +190,8 @@ static enum pghot_skip pghot_take(struct pghot_cycle *c, struct pghot_section *s
 
 	node_stat_mod_folio(folio, NR_ISOLATED_ANON + folio_is_file_lru(folio),
 			    nr_pages);
-	pghot_count_candidates(c, nid, nr_pages);
+	pghot_count(c->node->candidates, nr_pages);
+	mod_node_page_state(NODE_DATA(nid), PGPROMOTE_CANDIDATE, nr_pages);
 	c->taken_folios++;
 	c->taken_pages += nr_pages;
 	c->rank.quota -= min_t(unsigned long, c->rank.quota,
@@ -214,7 +200,10 @@ static enum pghot_skip pghot_take(struct pghot_cycle *c, struct pghot_section *s
 	clear_bit(idx, sec->ready);
 
 	target = &c->targets[nid];
-	list_add_tail(&folio->lru, &target->folios);
+	list_add_tail(&folio->lru, folio_test_large(folio) ? &target->large :
+							     &target->small);
+	if (!target->nr_folios)
+		target->since = jiffies;
 	target->nr_folios++;
 	target->nr_pages += nr_pages;
 	/* Isolation has a reference of its own. */
@@ -265,6 +254,10 @@ static void pghot_visit(struct pghot_cycle *c, struct pghot_section *sec,
 		pghot_skip(c, pfn, PGHOT_COLD);
 		return;
 	}
+	if (c->hold != PGHOT_NR_SKIP) {
+		pghot_skip(c, pfn, c->hold);
+		return;
+	}
 	if (heat < c->rank.cutoff || (heat == c->rank.cutoff && !c->rank.quota)) {
 		pghot_skip(c, pfn, PGHOT_RATELIMIT);
 		return;
@@ -275,16 +268,32 @@ static void pghot_visit(struct pghot_cycle *c, struct pghot_section *sec,
 	case PGHOT_NR_SKIP:
 		return;
 	case PGHOT_GONE:
-		pghot_clear_ready(sec, idx, rec);
+		/* The heat was that of another page. */
+		pghot_drop(sec, idx, rec, 0);
 		break;
 	case PGHOT_UNMOVABLE:
 	case PGHOT_DENIED:
-		pghot_deny(c, sec, idx, rec);
+		/* A touch must not bring the page back for a while. */
+		pghot_drop(sec, idx, rec, pghot_rec_denied(c->epoch));
 		break;
 	default:
 		break;
 	}
 	pghot_skip(c, pfn, why);
+}
+
+/*
+ * Migrate what has been waiting since an earlier jiffy. A folio that is isolated
+ * misses its owner's change of mind (mbind(), cpusets) and reclaim's attention:
+ * let that not be long.
+ */
+static void pghot_flush_old(struct pghot_cycle *c)
+{
+	int nid;
+
+	for_each_node_mask(nid, c->dram)
+		if (c->targets[nid].nr_folios && c->targets[nid].since != jiffies)
+			pghot_flush(c, nid);
 }
 
 /* Visit the candidates of a section. */
@@ -299,10 +308,14 @@ static void pghot_scan_section(struct pghot_cycle *c, struct pghot_section *sec)
 	 */
 	smp_mb__after_atomic();
 
+	/* Records may be touched in an epoch that began since the last one. */
+	c->epoch = pghot_epoch(jiffies);
+
 	for_each_set_bit(idx, sec->ready, PAGES_PER_SECTION) {
 		if (c->stop || kthread_should_stop())
 			return;
 		pghot_visit(c, sec, idx);
+		pghot_flush_old(c);
 		cond_resched();
 	}
 }
@@ -327,6 +340,8 @@ static void pghot_rank_candidates(struct pghot_cycle *c)
 
 	memset(&c->rank, 0, sizeof(c->rank));
 	list_for_each_entry(sec, &c->node->work, link) {
+		if (kthread_should_stop())
+			break;
 		for_each_set_bit(idx, sec->ready, PAGES_PER_SECTION) {
 			rec = READ_ONCE(sec->records[idx]);
 			heat = pghot_rec_heat_grace(rec, c->epoch);
@@ -348,35 +363,50 @@ static void pghot_plan(struct pghot_cycle *c, u64 rate)
 	struct pghot_section *sec;
 
 	pghot_rank_all(&c->rank);
-	if (!rate) {
-		/* Candidates are visited all the same, and cool. */
-		c->rank.cutoff = PGHOT_HEAT_MAX + 1;
+
+	/* Candidates are visited all the same, so that they cool. */
+	c->hold = PGHOT_NR_SKIP;
+	if (!rate)
+		c->hold = PGHOT_RATELIMIT;
+	else if (nodes_empty(c->dram))
+		c->hold = PGHOT_NOSPACE;
+	if (c->hold != PGHOT_NR_SKIP)
 		return;
-	}
+
 	if (node->bucket.tokens <= 0) {
 		c->stop = true;
 		c->limited = true;
 		return;
 	}
 
-	list_for_each_entry(sec, &node->work, link)
-		nr += bitmap_weight(sec->ready, PAGES_PER_SECTION);
 	budget = DIV_ROUND_UP_ULL(node->bucket.tokens, PAGE_SIZE);
-	if (nr * node->avg_pages > budget) {
-		c->limited = true;
-		pghot_rank_candidates(c);
-		pghot_rank_cut(&c->rank, budget);
+	list_for_each_entry(sec, &node->work, link) {
+		nr += bitmap_weight(sec->ready, PAGES_PER_SECTION);
+		if (nr * node->avg_pages > budget) {
+			c->limited = true;
+			pghot_rank_candidates(c);
+			pghot_rank_cut(&c->rank, budget);
+			return;
+		}
 	}
 }
 
 static void pghot_begin(struct pghot_cycle *c, u64 rate)
 {
 	u64 sleep_ms = READ_ONCE(pghot_knobs.kmigrated_sleep_ms);
+	int pinned = READ_ONCE(pghot_knobs.target_nid);
 	unsigned long now = jiffies;
 
 	c->epoch = pghot_epoch(now);
 	c->threshold = READ_ONCE(pghot_knobs.freq_threshold);
 	pghot_dram_nodes(&c->dram);
+	if (pinned != NUMA_NO_NODE) {
+		bool there = node_isset(pinned, c->dram);
+
+		nodes_clear(c->dram);
+		if (there)
+			node_set(pinned, c->dram);
+	}
 	nodes_clear(c->full);
 	nodes_clear(c->woken);
 	c->stop = false;
@@ -398,7 +428,7 @@ static void pghot_drain_lru(struct pghot_cycle *c)
 {
 	struct pghot_node *node = c->node;
 
-	if (!c->nr_off_lru ||
+	if (!c->nr_off_lru || kthread_should_stop() ||
 	    time_before(jiffies, node->last_drain + PGHOT_DRAIN_INTERVAL))
 		return;
 	lru_add_drain_all();

@@ -53,6 +53,9 @@ int pghot_set_window(unsigned int ms)
 {
 	struct pghot_clock *clk, *old;
 
+	if (ms == READ_ONCE(pghot_knobs.promote_window_ms))
+		return 0;
+
 	clk = kmalloc_obj(*clk);
 	if (!clk)
 		return -ENOMEM;
@@ -195,8 +198,6 @@ unsigned long __pghot_record_range(unsigned long pfn, unsigned long nr_pages,
 	if (!count)
 		return 0;
 
-	count_vm_events(PGHOT_REPORTED_HINTFAULTS + src, count);
-
 	guard(rcu)();
 	epoch = pghot_epoch(now);
 	end = pfn + min(nr_pages, PAGES_PER_SECTION);
@@ -207,6 +208,7 @@ unsigned long __pghot_record_range(unsigned long pfn, unsigned long nr_pages,
 		if (head == done)
 			continue;
 		done = head;
+		count_vm_event(PGHOT_REPORTED_HINTFAULTS + src);
 		recorded += pghot_touch(head, nid, src, count, epoch);
 	}
 	return recorded;

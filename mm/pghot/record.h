@@ -38,10 +38,14 @@
  *   second  7: visited            epoch 2  a = 2  C = 3 >> 1 = 1, has cooled
  *   second 10: touch              epoch 3  a = 3  heat (3 >> 3) + 1 = 1
  *
- * The limit of seven bits: what was not touched for 128 windows (6.4 minutes at
- * the default) looks as it did when it was touched, for four windows. A page
- * whose age is random is mistaken so with a probability of 4/128, and then needs
- * fewer touches than others.
+ * An access may be reported late, and a visitor may have looked at the clock
+ * before a page was touched: of the 128 values of a, the upper eight mean that the
+ * record is newer than whoever asks, and count as a = 0.
+ *
+ * The limit of seven bits: what was not touched for 120 windows (6 minutes at the
+ * default) looks as it did when it was touched, for twelve windows. A page whose
+ * age is random is mistaken so with a probability of 12/128, and then needs fewer
+ * touches than others.
  *
  * A page that must not be promoted (its owner's policy says so, or it cannot
  * be moved) would come back with each touch. It is marked denied, heat 0 and
@@ -63,6 +67,8 @@
 
 #define PGHOT_HEAT_MAX		15
 #define PGHOT_NR_EPOCHS		128
+/* An epoch may be so many before that of a record and is taken as late. */
+#define PGHOT_NR_LATE		8
 
 /* Indices of DRAM nodes are 0..PGHOT_NR_DRAM - 1, then come two codes. */
 #define PGHOT_NR_DRAM		30
@@ -93,14 +99,22 @@ static inline unsigned int pghot_clock_epoch(const struct pghot_clock *clk,
 	return clk->epoch + (now - clk->base) / clk->len;
 }
 
-/* A clock that goes on from @old at @now, with epochs of another length. */
+/*
+ * A clock that goes on from @old at @now, with epochs of another length. What has
+ * passed of the current epoch has passed of the new one too, so that time does
+ * not stand still for who changes the length all the time.
+ */
 static inline struct pghot_clock pghot_clock_change(const struct pghot_clock *old,
 						    unsigned long now,
 						    unsigned long len)
 {
+	unsigned long part = time_before(now, old->base) ?
+			     0 : (now - old->base) % old->len;
+
+	len = max(len, 1UL);
 	return (struct pghot_clock) {
-		.base	= now,
-		.len	= max(len, 1UL),
+		.base	= now - min(part, len - 1),
+		.len	= len,
 		.epoch	= pghot_clock_epoch(old, now),
 	};
 }
@@ -128,9 +142,21 @@ static inline unsigned int pghot_rec_node(u16 rec)
 	return FIELD_GET(PGHOT_NODE_MASK, rec);
 }
 
-/* Epochs since the last touch, modulo PGHOT_NR_EPOCHS. */
+/*
+ * Is the record newer than @epoch? So it looks to who took the epoch before the
+ * record was touched, or reports an access late.
+ */
+static inline bool pghot_rec_is_newer(u16 rec, unsigned int epoch)
+{
+	return (epoch - pghot_rec_epoch(rec)) % PGHOT_NR_EPOCHS >=
+	       PGHOT_NR_EPOCHS - PGHOT_NR_LATE;
+}
+
+/* Epochs since the last touch, 0 for a record that is newer than @epoch. */
 static inline unsigned int pghot_rec_age(u16 rec, unsigned int epoch)
 {
+	if (pghot_rec_is_newer(rec, epoch))
+		return 0;
 	return (epoch - pghot_rec_epoch(rec)) % PGHOT_NR_EPOCHS;
 }
 
@@ -177,6 +203,9 @@ static inline u16 pghot_rec_touch(u16 rec, unsigned int epoch,
 
 	heat = pghot_rec_heat_now(rec, epoch);
 	heat += min(count, PGHOT_HEAT_MAX - heat);
+	/* A late report does not turn the record's time back. */
+	if (pghot_rec_is_newer(rec, epoch))
+		epoch = pghot_rec_epoch(rec);
 	return pghot_rec(heat, epoch, node);
 }
 

@@ -98,7 +98,7 @@ static struct pghot_node *pghot_section_node(unsigned long nr)
 		if (!page)
 			continue;
 		node = pghot_get_node(page_to_nid(page));
-		if (node)
+		if (node && node->task)
 			return node;
 	}
 	return NULL;
@@ -151,9 +151,18 @@ void pghot_add_sections(unsigned long start_pfn, unsigned long end_pfn)
 	}
 }
 
-void pghot_add_node_sections(struct pghot_node *node)
+/* The same for all of @node. Returns 0, or -EINTR if the task is being killed. */
+int pghot_add_node_sections(struct pghot_node *node)
 {
-	pghot_add_sections(node_start_pfn(node->nid), node_end_pfn(node->nid));
+	unsigned long end = node_end_pfn(node->nid);
+	unsigned long pfn = node_start_pfn(node->nid);
+
+	for (; pfn < end; pfn += PAGES_PER_SECTION) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		pghot_add_sections(pfn, min(pfn + PAGES_PER_SECTION, end));
+	}
+	return 0;
 }
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * vm.pghot_*: those knobs that belong into sysctl.d. The same values as in
- * /sys/kernel/mm/pghot, with the same ranges and errors.
+ * /sys/kernel/mm/pghot, read the same way, with the same ranges and errors.
  */
 #include <linux/init.h>
 #include <linux/sysctl.h>
@@ -10,56 +10,54 @@
 
 #ifdef CONFIG_SYSCTL
 
-static int pghot_sysctl_knob(const struct ctl_table *table, int write,
-			     void *buffer, size_t *lenp, loff_t *ppos)
+/* The table entry's extra1 is the knob; one more means the sources. */
+#define PGHOT_SYSCTL_SOURCES	PGHOT_NR_KNOBS
+
+/* Text as a whole: the buffer of a write is terminated by a NUL. */
+static int pghot_sysctl_write(unsigned int knob, const char *text)
 {
-	enum pghot_knob knob = (enum pghot_knob)(uintptr_t)table->extra1;
-	int val = pghot_knob_get(knob);
-	const struct ctl_table t = {
-		.data	= &val,
-		.maxlen	= sizeof(val),
-		.mode	= table->mode,
-	};
+	unsigned long mask;
+	long long val;
 	int err;
 
-	err = proc_dointvec(&t, write, buffer, lenp, ppos);
-	if (err || !write)
-		return err;
-	return pghot_knob_set(knob, val);
+	if (knob == PGHOT_SYSCTL_SOURCES) {
+		err = pghot_parse_sources(text, &mask);
+		return err ?: pghot_set_sources(mask);
+	}
+	err = pghot_parse_number(text, &val);
+	return err ?: pghot_knob_set(knob, val);
 }
 
-static int pghot_sysctl_sources(const struct ctl_table *table, int write,
-				void *buffer, size_t *lenp, loff_t *ppos)
+static int pghot_sysctl(const struct ctl_table *table, int write, void *buffer,
+			size_t *lenp, loff_t *ppos)
 {
-	int val = pghot_enabled_sources();
-	const struct ctl_table t = {
-		.data	= &val,
-		.maxlen	= sizeof(val),
-		.mode	= table->mode,
-	};
-	int err;
+	unsigned int knob = (uintptr_t)table->extra1;
+	struct ctl_table t = *table;
+	int err, val;
 
-	err = proc_dointvec(&t, write, buffer, lenp, ppos);
-	if (err || !write)
+	if (write) {
+		err = *ppos ? -EINVAL : pghot_sysctl_write(knob, buffer);
+		if (!err)
+			*ppos += *lenp;
 		return err;
-	return val < 0 ? -ERANGE : pghot_set_sources(val);
+	}
+
+	val = knob == PGHOT_SYSCTL_SOURCES ? pghot_enabled_sources() :
+					     pghot_knob_get(knob);
+	t.data = &val;
+	return proc_dointvec(&t, write, buffer, lenp, ppos);
 }
 
 #define PGHOT_SYSCTL(_name, _knob) {				\
 	.procname	= _name,				\
 	.maxlen		= sizeof(int),				\
 	.mode		= 0644,					\
-	.proc_handler	= pghot_sysctl_knob,			\
+	.proc_handler	= pghot_sysctl,				\
 	.extra1		= (void *)(uintptr_t)(_knob),		\
 }
 
 static const struct ctl_table pghot_sysctls[] = {
-	{
-		.procname	= "pghot_enabled_sources",
-		.maxlen		= sizeof(int),
-		.mode		= 0644,
-		.proc_handler	= pghot_sysctl_sources,
-	},
+	PGHOT_SYSCTL("pghot_enabled_sources", PGHOT_SYSCTL_SOURCES),
 	PGHOT_SYSCTL("pghot_freq_threshold", PGHOT_FREQ_THRESHOLD),
 	PGHOT_SYSCTL("pghot_promote_window_ms", PGHOT_PROMOTE_WINDOW_MS),
 	PGHOT_SYSCTL("pghot_target_nid", PGHOT_TARGET_NID),

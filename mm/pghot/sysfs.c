@@ -3,6 +3,8 @@
  * /sys/kernel/mm/pghot: knobs, state and sources. One value a file, described in
  * Documentation/ABI/testing/sysfs-kernel-mm-pghot.
  */
+#define pr_fmt(fmt) "pghot: " fmt
+
 #include <linux/kobject.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -213,11 +215,14 @@ int __init pghot_sysfs_init(void)
 		goto out;
 
 	err = pghot_sysfs_init_nodes(pghot_kobj);
-	for (id = 0; id < PGHOT_NR_SOURCES && !err; id++)
-		if (pghot_source(id))
-			err = pghot_sysfs_add_source(pghot_source(id));
-	if (!err)
-		return 0;
+	if (err)
+		goto out;
+
+	/* A source without files can still be enabled by its bit. */
+	for (id = 0; id < PGHOT_NR_SOURCES; id++)
+		if (pghot_source(id) && pghot_sysfs_add_source(pghot_source(id)))
+			pr_warn("%s: no files in sysfs\n", pghot_source(id)->name);
+	return 0;
 out:
 	kobject_put(pghot_sources_kobj);
 	kobject_put(pghot_kobj);

@@ -31,14 +31,14 @@
 #define PGHOT_REVIVAL_INTERVAL	(10 * HZ)
 
 /* DRAM nodes: those with memory in the top tier. */
-static nodemask_t pghot_dram = NODE_MASK_NONE;
+static nodemask_t pghot_dram __read_mostly = NODE_MASK_NONE;
 static DEFINE_SPINLOCK(pghot_dram_lock);
 
 /*
  * The DRAM node nearest to each node, as records have it. Written with
  * pghot_lock held, read from any context.
  */
-u8 pghot_node_index[MAX_NUMNODES] = {
+u8 pghot_node_index[MAX_NUMNODES] __read_mostly = {
 	[0 ... MAX_NUMNODES - 1] = PGHOT_NODE_NONE,
 };
 
@@ -46,7 +46,7 @@ u8 pghot_node_index[MAX_NUMNODES] = {
  * What node an index means. An index is given out once and never changes, or
  * records would change their meaning.
  */
-static int pghot_index_nid[PGHOT_NR_DRAM] = {
+static int pghot_index_nid[PGHOT_NR_DRAM] __read_mostly = {
 	[0 ... PGHOT_NR_DRAM - 1] = NUMA_NO_NODE,
 };
 
@@ -142,10 +142,10 @@ static struct zone *pghot_highest_zone(pg_data_t *pgdat)
 }
 
 /*
- * May @nr_pages more be allocated on @nid without kswapd having to run? The
- * mark is that of NUMA balancing's promotion.
+ * May a folio of @order be allocated on @nid, @nr_pages with what is on its way,
+ * without kswapd having to run? The mark is that of NUMA balancing's promotion.
  */
-static bool pghot_has_room(int nid, unsigned long nr_pages)
+static bool pghot_has_room(int nid, unsigned int order, unsigned long nr_pages)
 {
 	pg_data_t *pgdat = NODE_DATA(nid);
 	int z;
@@ -154,7 +154,8 @@ static bool pghot_has_room(int nid, unsigned long nr_pages)
 		struct zone *zone = pgdat->node_zones + z;
 
 		if (managed_zone(zone) &&
-		    zone_watermark_ok(zone, 0, high_wmark_pages(zone) + nr_pages,
+		    zone_watermark_ok(zone, order,
+				      high_wmark_pages(zone) + nr_pages,
 				      ZONE_MOVABLE, ALLOC_CMA))
 			return true;
 	}
@@ -169,20 +170,29 @@ static bool pghot_has_room(int nid, unsigned long nr_pages)
 void pghot_wake_reclaim(struct pghot_cycle *c, int nid, unsigned int order)
 {
 	struct zone *zone = pghot_highest_zone(NODE_DATA(nid));
+	struct pghot_target *target = &c->targets[nid];
 
 	if (!zone || node_isset(nid, c->woken))
 		return;
 	node_set(nid, c->woken);
 
-	if (time_after(jiffies, c->node->last_revival + PGHOT_REVIVAL_INTERVAL)) {
-		c->node->last_revival = jiffies;
+	if (kswapd_test_hopeless(NODE_DATA(nid)) &&
+	    time_after(jiffies, target->last_revival + PGHOT_REVIVAL_INTERVAL)) {
+		target->last_revival = jiffies;
 		kswapd_clear_hopeless(NODE_DATA(nid), KSWAPD_CLEAR_HOPELESS_OTHER);
 	}
 	wakeup_kswapd(zone, 0, order, ZONE_MOVABLE);
 }
 
+/*
+ * A folio that more address spaces have than this belongs to nobody in
+ * particular: asking the first ones is enough.
+ */
+#define PGHOT_MAX_OWNERS	64
+
 struct pghot_allowed {
 	nodemask_t	*mask;
+	unsigned int	nr_owners;
 	bool		busy;
 };
 
@@ -247,16 +257,35 @@ static bool pghot_allowed_one(struct folio *folio, struct vm_area_struct *vma,
 	mmap_read_unlock(mm);
 
 	/* Go on while there is something left to exclude. */
-	return !nodes_empty(*allowed->mask);
+	return ++allowed->nr_owners < PGHOT_MAX_OWNERS &&
+	       !nodes_empty(*allowed->mask);
 }
 
 /*
- * Remove the nodes from @mask that @folio must not be on. Returns 0, or -EAGAIN
- * if that cannot be known now.
- *
- * Context: process; the caller holds a reference to @folio.
+ * Can the locked @folio be migrated without waiting, as far as its file goes?
+ * Returns 0, -EAGAIN if not now, or -EBUSY if never.
  */
-int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
+static int pghot_folio_movable(struct folio *folio)
+{
+	struct address_space *mapping = folio_mapping(folio);
+
+	if (!mapping)
+		return 0;
+	if (mapping_inaccessible(mapping))
+		return -EBUSY;
+	if (folio_test_dirty(folio) && !mapping->a_ops->migrate_folio)
+		return -EAGAIN;
+	return 0;
+}
+
+/*
+ * Remove the nodes from @mask that @folio must not be on. VMAs that cover its
+ * place are asked, also those that have a copy of their own by now.
+ *
+ * Returns 0, -EAGAIN if that cannot be known now, or -EBUSY if the folio cannot
+ * be migrated.
+ */
+static int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
 {
 	struct pghot_allowed allowed = { .mask = mask };
 	struct rmap_walk_control rwc = {
@@ -266,19 +295,21 @@ int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
 		.try_lock	= true,
 	};
 	struct mem_cgroup *memcg;
+	int err;
 
 	memcg = get_mem_cgroup_from_folio(folio);
 	mem_cgroup_node_filter_allowed(memcg, mask);
 	mem_cgroup_put(memcg);
 
-	if (nodes_empty(*mask) || !folio_mapped(folio))
-		return 0;
-
 	if (!folio_trylock(folio))
 		return -EAGAIN;
-	rmap_walk(folio, &rwc);
+	err = pghot_folio_movable(folio);
+	if (!err && folio_mapped(folio) && !nodes_empty(*mask))
+		rmap_walk(folio, &rwc);
 	folio_unlock(folio);
 
+	if (err)
+		return err;
 	return rwc.contended || allowed.busy ? -EAGAIN : 0;
 }
 
@@ -287,22 +318,15 @@ int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
  *
  * Returns the node or
  *   -EAGAIN  it cannot be told now,
+ *   -EBUSY   the folio cannot be migrated,
  *   -EACCES  no node is allowed,
  *   -ENOSPC  no allowed node has room; reclaim was woken on the nearest one.
  */
 int pghot_choose_target(struct pghot_cycle *c, struct folio *folio, u16 rec)
 {
-	int pinned = READ_ONCE(pghot_knobs.target_nid);
+	unsigned int order = folio_order(folio);
 	int nid, err, from, first = NUMA_NO_NODE;
 	nodemask_t mask = c->dram;
-
-	if (pinned != NUMA_NO_NODE) {
-		/* Gone for now. It may come back, so nothing is denied. */
-		if (!node_isset(pinned, c->dram))
-			return -ENOSPC;
-		nodes_clear(mask);
-		node_set(pinned, mask);
-	}
 
 	err = pghot_folio_allowed(folio, &mask);
 	if (err)
@@ -314,18 +338,18 @@ int pghot_choose_target(struct pghot_cycle *c, struct folio *folio, u16 rec)
 
 	while ((nid = pghot_nearest(from, &mask, pghot_distance)) != NUMA_NO_NODE) {
 		if (!node_isset(nid, c->full) &&
-		    pghot_has_room(nid, c->targets[nid].nr_pages + folio_nr_pages(folio)))
+		    pghot_has_room(nid, order, c->targets[nid].nr_pages + (1UL << order)))
 			return nid;
 		if (first == NUMA_NO_NODE)
 			first = nid;
 		/* Room only gets less in a cycle: do not ask again. */
-		if (!folio_test_large(folio))
+		if (!order)
 			node_set(nid, c->full);
 		node_clear(nid, mask);
 	}
 	if (first == NUMA_NO_NODE)
 		return -EACCES;
 
-	pghot_wake_reclaim(c, first, folio_order(folio));
+	pghot_wake_reclaim(c, first, order);
 	return -ENOSPC;
 }
