@@ -55,8 +55,8 @@ kunit:
 shell:
 	@machine/guest.sh --shell --
 
-# CMD reaches the script by the environment, as it is: quotes survive.
-run: export CMD := $(value CMD)
+# As it was given: make would expand the dollars in CMD.
+run: export PGHOT_CMD := $(value CMD)
 run:
 	@machine/run.sh
 

@@ -16,8 +16,9 @@ dpkg-deb -x "$deb" "$tmp"
 kernel=$(echo "$tmp"/boot/vmlinuz-*)
 [ -f "$kernel" ] || die "$deb contains no /boot/vmlinuz-*"
 want=${kernel##*/vmlinuz-}
-have=$("$PG_MACHINE/guest.sh" --kernel "$kernel" --out "$PG_BUILD/guest/deb" --timeout "${TIMEOUT:-300}" -- \
-	'uname -r; cat /sys/kernel/mm/pghot/enabled_sources >&2 2>/dev/null') ||
+{ read -r have && read -r pghot; } < <("$PG_MACHINE/guest.sh" --kernel "$kernel" --out "$PG_BUILD/guest/deb" \
+	--timeout "${TIMEOUT:-300}" -- 'uname -r; [ -d /sys/kernel/mm/pghot ] && echo yes || echo no') ||
 	die "the package's kernel did not come up; see $PG_BUILD/guest/deb/console.log"
 [ "$have" = "$want" ] || die "booted '$have', expected '$want'"
+[ "$pghot" = yes ] || die "the package's kernel has no /sys/kernel/mm/pghot"
 say "the package's kernel boots: $have"

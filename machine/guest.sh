@@ -39,7 +39,7 @@ while (($#)); do
 	esac
 	shift
 done
-[[ $timeout =~ ^[0-9]+$ ]] || die "the timeout is a number of seconds, not '$timeout'"
+[[ $timeout =~ ^[1-9][0-9]*$ ]] || die "the timeout is a number of seconds, not '$timeout'"
 (($#)) || [ -n "$shell_mode" ] || usage
 
 need_packages "${PG_PKG_GUEST[@]}"
@@ -57,14 +57,14 @@ case $variant in
 *debug*) MEM_MB=${MEM_MB:-1024,1024,1024} ;;
 *) MEM_MB=${MEM_MB:-512,512,1024} ;;
 esac
-[[ $MEM_MB =~ ^[0-9]+,[0-9]+,[0-9]+$ ]] || die "MEM_MB is three sizes in MB (node 0, node 1, slow node), like 512,512,1024; not '$MEM_MB'"
+[[ $MEM_MB =~ ^[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*$ ]] || die "MEM_MB is three sizes in MB (node 0, node 1, slow node), like 512,512,1024; not '$MEM_MB'"
 IFS=, read -ra mem <<<"$MEM_MB"
 CPUS=${CPUS:-2}
-if ! [[ $CPUS =~ ^[0-9]+$ ]] || ((CPUS < 1 || CPUS > 8)); then
+if ! [[ $CPUS =~ ^[1-9]$ ]] || ((CPUS < 1 || CPUS > 8)); then
 	die "CPUS is a number from 1 to 8, not '$CPUS'"
 fi
 LATENCY=${LATENCY:-90,110,250}
-[[ $LATENCY =~ ^[0-9]+,[0-9]+,[0-9]+$ ]] || die "LATENCY is three numbers in ns (local, other DRAM node, slow node), not '$LATENCY'"
+[[ $LATENCY =~ ^[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*$ ]] || die "LATENCY is three numbers in ns (local, other DRAM node, slow node), not '$LATENCY'"
 IFS=, read -ra lat <<<"$LATENCY"
 for m in "${mem[@]}"; do
 	((m >= 64)) || die "MEM_MB=$MEM_MB: a node has at least 64 MB"
