@@ -3,9 +3,9 @@
  * hotset: a working set for a promoter, and an eye on where it lives.
  *
  * A buffer is placed on the slow node and left there without a policy. Some of
- * its pages, chosen at random, are hot: a chain of pointers leads through all of
- * their cache lines in random order, and two threads follow it. The other pages
- * are never touched again. Meanwhile a third thread looks up where the pages are:
+ * its pages, chosen at random, are hot: a chain of pointers leads through them in
+ * random order, in each page through all its cache lines, and two threads follow
+ * it. The other pages are never touched again. Meanwhile a third thread looks up where the pages are:
  * it reads /proc/self/pagemap, which does not touch them and costs little.
  *
  * A promoter that is on from the beginning would be at work while the buffer is
@@ -58,6 +58,7 @@ static struct {
 	unsigned long seed;
 	unsigned long seconds;
 	unsigned long period_ms;
+	unsigned long look_ms;
 	int slow;
 	bool until_95;
 	const char *out;
@@ -68,8 +69,9 @@ static struct {
 	.mb = 128,
 	.hot_pages = 8192,
 	.seed = 1,
-	.seconds = 21,
-	.period_ms = 100,
+	.seconds = 20,
+	.period_ms = 50,
+	.look_ms = 500,
 	.slow = 2,
 	.out = "hotset",
 };
@@ -318,28 +320,38 @@ static int spread_cpu(int i)
 	return n < NR_THREADS ? i % n : i * n / NR_THREADS;
 }
 
-static void start_chasers(uint32_t *hot)
+/*
+ * The chain: from page to page in the order of @hot, which is random, and in each
+ * page from line to line, in a random order too.
+ */
+static void make_chain(const uint32_t *hot)
 {
-	size_t n = opt.hot_pages * LINES, i;
-	uint32_t *order = numbers(n);
+	uint32_t *line = numbers(LINES);
+	unsigned long i;
+	void **p, **prev;
+
+#define LINE_OF(i, j) ((void **)(buf + hot[i] * PAGE + line[j] * LINE))
+	shuffle(line, LINES);
+	prev = LINE_OF(opt.hot_pages - 1, LINES - 1);
+	for (i = 0; i < opt.hot_pages * LINES; i++) {
+		p = LINE_OF(i / LINES, i % LINES);
+		*prev = p;
+		prev = p;
+	}
+	for (i = 0; i < NR_THREADS; i++)
+		chasers[i].start = LINE_OF(i * opt.hot_pages / NR_THREADS, 0);
+#undef LINE_OF
+	free(line);
+}
+
+static void start_chasers(void)
+{
 	pthread_attr_t attr;
 	cpu_set_t cpus;
-	void **first, **prev, **line;
-
-	shuffle(order, n);
-#define LINE_OF(x) ((void **)(buf + hot[(x) / LINES] * PAGE + (x) % LINES * LINE))
-	first = LINE_OF(order[0]);
-	prev = first;
-	for (i = 1; i < n; i++) {
-		line = LINE_OF(order[i]);
-		*prev = line;
-		prev = line;
-	}
-	*prev = first;
+	int i;
 
 	for (i = 0; i < NR_THREADS; i++) {
 		chasers[i].cpu = spread_cpu(i);
-		chasers[i].start = LINE_OF(order[i * n / NR_THREADS]);
 		CPU_ZERO(&cpus);
 		CPU_SET(chasers[i].cpu, &cpus);
 		if (pthread_attr_init(&attr) ||
@@ -347,8 +359,6 @@ static void start_chasers(uint32_t *hot)
 		    pthread_create(&chasers[i].thread, &attr, chase, &chasers[i]))
 			errx(1, "cannot start a thread on CPU %d", chasers[i].cpu);
 	}
-#undef LINE_OF
-	free(order);
 }
 
 /* ===== The run ===== */
@@ -416,15 +426,16 @@ static void save(const char *what, const char *map)
 }
 
 static struct counters base;	/* at the start */
-static double at_95 = -1;	/* when 95 % were there */
 static double speed;		/* of both threads */
 
 static void write_sample(FILE *f, double t, const struct placement *p,
 			 const struct counters *c)
 {
-	fprintf(f, "%.3f %lu %lu %lu %lu %lu %lu\n", t, p->hot_dram, p->cold_dram,
-		p->moving, all_steps(), c->success - base.success,
+	fprintf(f, "%.3f %lu %lu %lu", t, all_steps(), c->success - base.success,
 		c->faults - base.faults);
+	if (p)
+		fprintf(f, " %lu %lu %lu", p->hot_dram, p->cold_dram, p->moving);
+	fputc('\n', f);
 }
 
 static void switch_on(void)
@@ -437,46 +448,52 @@ static void switch_on(void)
 	close(fd);
 }
 
-/* Start the chase, and sample until the time is over. */
+/*
+ * Start the chase, and sample until the time is over: counters often, placement
+ * less often, as it takes 6 million instructions. Real-time priority lets samples
+ * come when they are due.
+ */
 static void *watch(void *arg)
 {
-	double start, t, due, shown = 0, t_prev = 0, end = opt.seconds;
-	unsigned long prev = 0, want = (opt.hot_pages * 95 + 99) / 100;
+	const struct sched_param prio = { .sched_priority = 1 };
+	double start, t, due = 0, look_due = 0, show_due = 0, end = opt.seconds;
 	FILE *f = create("samples");
 	struct placement p;
 	struct counters c;
+	bool looks, last;
 
-	fprintf(f, "# seconds hot_on_dram cold_on_dram moving steps "
-		"pgpromote_success numa_hint_faults\n");
+	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &prio))
+		errx(1, "no real-time priority: run this as root");
+	fprintf(f, "# seconds steps pgpromote_success numa_hint_faults "
+		"hot_on_dram cold_on_dram moving\n");
 	start = now();
 	if (opt.on_file)
 		switch_on();
 	__atomic_store_n(&go, true, __ATOMIC_RELEASE);
-	for (due = 0; ; due += opt.period_ms / 1e3) {
+	do {
 		t = now() - start;
 		if (t < due)
 			usleep((due - t) * 1e6);
 		t = now() - start;
-		look(&p, NULL);
+		last = t >= end;
+		looks = last || t >= look_due;
 		read_counters(&c);
-		write_sample(f, t, &p, &c);
-		if (at_95 < 0 && p.hot_dram >= want) {
-			/* Between two looks, it is taken to have moved evenly. */
-			at_95 = t_prev + (t - t_prev) * (want - prev) / (p.hot_dram - prev);
-			if (opt.until_95 && t + 0.5 < end)
-				end = t + 0.5;
-		}
-		if (opt.label && (t >= shown || t >= end)) {
-			printf("%s  %4.1f s   hot pages on DRAM %6lu of %lu   cold ones %lu\n",
+		if (looks)
+			look(&p, NULL);
+		write_sample(f, t, looks ? &p : NULL, &c);
+		due += opt.period_ms / 1e3;
+		if (!looks)
+			continue;
+		look_due += opt.look_ms / 1e3;
+		if (opt.until_95 && p.hot_dram * 100 >= opt.hot_pages * 95)
+			last = true;
+		if (opt.label && (last || t >= show_due)) {
+			printf("%s %5.1f s: %6lu of %lu hot pages on DRAM, %lu cold ones\n",
 			       opt.label, t, p.hot_dram, opt.hot_pages, p.cold_dram);
 			fflush(stdout);
-			shown += 2;
+			show_due = t < 3 ? 0 : t + 4;
 		}
-		if (t >= end)
-			break;
-		prev = p.hot_dram;
-		t_prev = t;
-	}
+	} while (!last);
 	speed = all_steps() / t;
 	if (fclose(f))
 		err(1, "%s.samples", opt.out);
@@ -523,7 +540,8 @@ static void run(void)
 
 	read_exact_counters(&base);
 	place_buffer();
-	start_chasers(hot);
+	make_chain(hot);
+	start_chasers();
 	look(&p, map);
 	save("before", map);
 	if (p.on_node[opt.slow] != nr_pages)
@@ -554,8 +572,6 @@ static void run(void)
 		if (p.on_node[i])
 			fprintf(f, "pages_on_node%lu %lu\n", i, p.on_node[i]);
 	fprintf(f, "pages_moved %lu\n", moved);
-	if (at_95 >= 0)
-		fprintf(f, "seconds_to_95 %.3f\n", at_95);
 	fprintf(f, "chase_steps_per_second %.0f\n", speed);
 	fprintf(f, "pgpromote_success %lu\n", c.success - base.success);
 	fprintf(f, "pgpromote_candidate %lu\n", c.candidate - base.candidate);
@@ -575,13 +591,14 @@ static void __attribute__((noreturn)) usage(void)
 		"  -p, --hot-pages N   how many of its pages are hot (%lu)\n"
 		"  -s, --seed N        which ones (%lu)\n"
 		"  -t, --seconds N     how long to chase (%lu)\n"
-		"  -u, --until-95      stop soon after 95 %% of them are on DRAM\n"
-		"  -i, --period-ms N   time between two looks (%lu)\n"
+		"  -u, --until-95      stop when 95 %% of them are seen on DRAM\n"
+		"  -i, --period-ms N   time between two samples of the counters (%lu)\n"
+		"  -k, --look-ms N     time between two looks at the placement (%lu)\n"
 		"  -n, --node N        the slow node (%d)\n"
 		"  -w, --on FILE=TEXT  write TEXT to FILE when the chase starts\n"
 		"  -o, --out PREFIX    names of the files (%s)\n"
 		"  -l, --label TEXT    show progress, with this in front\n",
-		opt.mb, opt.hot_pages, opt.seed, opt.seconds, opt.period_ms,
+		opt.mb, opt.hot_pages, opt.seed, opt.seconds, opt.period_ms, opt.look_ms,
 		opt.slow, opt.out);
 	exit(2);
 }
@@ -605,6 +622,7 @@ int main(int argc, char **argv)
 		{ "seconds", required_argument, NULL, 't' },
 		{ "until-95", no_argument, NULL, 'u' },
 		{ "period-ms", required_argument, NULL, 'i' },
+		{ "look-ms", required_argument, NULL, 'k' },
 		{ "node", required_argument, NULL, 'n' },
 		{ "on", required_argument, NULL, 'w' },
 		{ "out", required_argument, NULL, 'o' },
@@ -613,7 +631,7 @@ int main(int argc, char **argv)
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "m:p:s:t:ui:n:w:o:l:", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "m:p:s:t:ui:k:n:w:o:l:", options, NULL)) != -1) {
 		switch (c) {
 		case 'm':
 			opt.mb = number(optarg);
@@ -632,6 +650,9 @@ int main(int argc, char **argv)
 			break;
 		case 'i':
 			opt.period_ms = number(optarg);
+			break;
+		case 'k':
+			opt.look_ms = number(optarg);
 			break;
 		case 'n':
 			opt.slow = number(optarg);
@@ -655,7 +676,7 @@ int main(int argc, char **argv)
 	}
 	nr_pages = (opt.mb << 20) / PAGE;
 	if (optind != argc || !opt.hot_pages || opt.hot_pages > nr_pages ||
-	    !opt.period_ms || opt.slow < 0 || opt.slow >= MAX_NODES)
+	    !opt.period_ms || !opt.look_ms || opt.slow < 0 || opt.slow >= MAX_NODES)
 		usage();
 
 	read_ranges();

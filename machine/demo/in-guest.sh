@@ -15,7 +15,7 @@ set -eu
 P=/sys/kernel/mm/pghot
 out=/root/out
 PAIRS=${PAIRS:-3}
-SECONDS_LONG=${SECONDS_LONG:-21}
+SECONDS_LONG=${SECONDS_LONG:-20}
 
 fail() { echo "demo: $*"; exit 1; }
 
@@ -47,7 +47,7 @@ pghot() {
 	promoted=$(cat "$node/promoted")
 	recorded=$(counter pghot_recorded_accesses)
 	reported=$(counter pghot_reported_hintfaults)
-	./hotset --node "$slow" --out "$out/pghot-$n" --label "pghot          run $n" \
+	./hotset --node "$slow" --out "$out/pghot-$n" --label "pghot, run $n:         " \
 		--on $P/enabled_sources=hintfaults "$@"
 	{
 		echo "bytes_in_use_off $off"
@@ -64,7 +64,7 @@ pghot() {
 # numa N ARGUMENTS-OF-HOTSET...: the fault path promotes, pghot is off
 numa() {
 	n=$1; shift
-	./hotset --node "$slow" --out "$out/balancing-$n" --label "NUMA balancing run $n" \
+	./hotset --node "$slow" --out "$out/balancing-$n" --label "NUMA balancing, run $n:" \
 		--on /proc/sys/kernel/numa_balancing=2 "$@"
 	balancing 0
 }
