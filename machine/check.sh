@@ -42,7 +42,7 @@ checks=(
 	'config-allno    build tree     -              configs.sh allno'
 	'config-allmod   build tree     -              configs.sh allmod'
 	'config-arm64    build tree     -              configs.sh arm64'
-	'deb             build tree     -              other.sh deb'
+	'deb             build -        -              other.sh deb'
 	'ksrc            build patches  -              ksrc.sh'
 	'variables       guest -        kernel-small   variables.sh'
 	'kunit           guest -        kernel-small   guest.sh kunit'

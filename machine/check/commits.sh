@@ -144,7 +144,7 @@ same_code() {
 	python3 "$PG_MACHINE/check/same_code.py" "$pristine_objects" "$off" "${objects[@]}"
 }
 
-[ -d "$linux/.git" ] || "$PG_MACHINE/series.sh"
+current_series
 prepare_tree
 case $1 in
 build) build_commits ;;

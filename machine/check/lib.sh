@@ -9,9 +9,10 @@
 . "$PG_MACHINE/lib.sh"
 
 PG_CHECK_OUT=${PG_CHECK_OUT:-$PG_BUILD/check}
+PG_CHECK_FULL=${PG_CHECK_FULL:-}
 PG_CHECK_CASES=$PG_CHECK_OUT/${PG_CHECK_NAME:-check}.cases
 mkdir -p "$PG_CHECK_OUT"
-export PG_CHECK_CASES
+export PG_CHECK_CASES PG_CHECK_FULL
 
 fail()	{ printf '%s\n' "FAILED: $*" >&2; exit 1; }
 skip()	{ printf '%s\n' "SKIP: $*" >&2; exit 4; }
@@ -34,6 +35,17 @@ touched_objects() { touched_files | sed -n 's/\.c$/.o/p'; }
 touched_targets() {
 	printf '%s\n' mm/ kernel/sched/
 	touched_objects | grep -vE '^(mm|kernel/sched|tools)/' || true
+}
+
+# Makes the series, if build/series is not what the repository holds now.
+current_series() {
+	local key
+	key=$(python_overlay 'print(overlay.inputs_digest())')$(sha256sum "$PG_TOP"/patches/* "$PG_MACHINE"/series.*)
+	if [ "$(cat "$PG_CHECK_OUT/series.key" 2>/dev/null)" != "$key" ] || [ ! -d "$PG_BUILD/series/mail" ]; then
+		rm -f "$PG_CHECK_OUT/series.key"
+		"$PG_MACHINE/series.sh"
+		printf '%s\n' "$key" >"$PG_CHECK_OUT/series.key"
+	fi
 }
 
 # kernel_make TREE BUILDDIR ARGUMENT...: the kernel's make, with the compiler's cache

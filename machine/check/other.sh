@@ -20,6 +20,7 @@ deb)
 	CONFIG=small "$PG_MACHINE/deb.sh"
 	;;
 deb-boot)
+	compgen -G "$PG_BUILD/deb/linux-image-*.deb" >/dev/null || CONFIG=small "$PG_MACHINE/deb.sh"
 	"$PG_MACHINE/deb-boot-test.sh"
 	;;
 esac

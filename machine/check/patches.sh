@@ -15,7 +15,8 @@ linux=$PG_BUILD/series/linux
 # ones before it gave, without fuzz.
 check_series() {
 	local tree mails count want base index m path bad=0
-	"$PG_MACHINE/series.sh"
+	rm -f "$PG_CHECK_OUT/series.key"
+	current_series
 	tree=$("$PG_MACHINE/source.sh" tree)
 	want=$(python_overlay 'print(len(overlay.load_series()))')
 	mapfile -t mails < <(find "$mail" -name '[0-9]*.patch' ! -name '0000-*' | sort)
@@ -62,7 +63,7 @@ check_series() {
 # list may have lost its use.
 check_style() {
 	local tree raw=$PG_CHECK_OUT/checkpatch.raw
-	[ -d "$mail" ] || "$PG_MACHINE/series.sh"
+	current_series
 	tree=$("$PG_MACHINE/source.sh" tree)
 	cd "$tree"
 	one() {
