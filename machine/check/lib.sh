@@ -6,6 +6,8 @@
 # Its output is its log. A check of many cases writes three numbers (passed,
 # failed, skipped) into the file $PG_CHECK_CASES.
 
+# Without this, shellcheck takes the file for itself, and never ends.
+# shellcheck source=/dev/null
 . "$PG_MACHINE/lib.sh"
 
 PG_CHECK_OUT=${PG_CHECK_OUT:-$PG_BUILD/check}
