@@ -91,7 +91,7 @@ static struct folio *pghot_get_folio(struct pghot_cycle *c, unsigned long pfn,
 	folio = page_folio(page);
 	if (!folio_try_get(folio)) {
 		/* Free, or frozen for a moment by a split or a migration. */
-		*why = PageBuddy(page) ? PGHOT_GONE : PGHOT_BUSY;
+		*why = READ_ONCE(folio->mapping) ? PGHOT_BUSY : PGHOT_GONE;
 		return NULL;
 	}
 	if (page_folio(page) != folio)
