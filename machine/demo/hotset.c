@@ -5,8 +5,8 @@
  * A buffer is placed on the slow node and left there without a policy. Some of
  * its pages, chosen at random, are hot: a chain of pointers leads through them in
  * random order, in each page through all its cache lines, and two threads follow
- * it. The other pages are never touched again. Meanwhile a third thread looks up where the pages are:
- * it reads /proc/self/pagemap, which does not touch them and costs little.
+ * it. The other pages are never touched again. Meanwhile a third thread looks up
+ * where the pages are: it reads /proc/self/pagemap, which does not touch them.
  *
  * A promoter that is on from the beginning would be at work while the buffer is
  * still being filled, for longer on a slow machine than on a fast one. --on names
@@ -187,7 +187,7 @@ static void look(struct placement *p, char *map)
 		nid = -1;
 		if (pagemap[i] & PM_PRESENT) {
 			if (!(pagemap[i] & PM_PFN))
-				errx(1, "/proc/self/pagemap shows no page frames: run this as root");
+				errx(1, "pagemap shows no page frames: run this as root");
 			nid = pfn_to_node(pagemap[i] & PM_PFN);
 		}
 		if (map)
