@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The limit of the rate, and who goes first under it.
+ */
+#include "kselftest_harness.h"
+#include "pghot_util.h"
+
+FIXTURE(limit)
+{
+};
+
+FIXTURE_SETUP(limit)
+{
+	const char *missing = pg_start(PG_NEED_PROMOTION);
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	ASSERT_EQ(0, pg_any_hint_fault_is_hot());
+	ASSERT_EQ(0, pg_set("promote_window_ms", 600000));
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 0));
+}
+
+FIXTURE_TEARDOWN(limit)
+{
+	pg_stop();
+}
+
+static long nr_promoted(void)
+{
+	return pg_read(PG_DIR "/nodes/node%d/promoted", pg_m.slow);
+}
+
+/*
+ * In any stretch of time t, at most rate * t + what two cycles may spend + one
+ * folio. Each look checks the stretch from the beginning, and the one since the
+ * look before; the clock is read before the first count and after the second.
+ */
+static void check_rate(struct __test_metadata *_metadata, char *p, size_t nr,
+		       size_t folio_bytes)
+{
+	const long mbps = 4, sleep_ms = 50;
+	const long long rate = mbps << 20;
+	const long long slack = rate * 2 * sleep_ms / 1000 + folio_bytes;
+	struct pg_deadline d = pg_deadline();
+	long long before_first, before, last_before, after;
+	long first, last, now;
+
+	ASSERT_EQ(0, pg_set("kmigrated_sleep_ms", sleep_ms));
+	ASSERT_EQ(0, pg_sources(true));
+	ASSERT_TRUE(pg_heat(p, nr, folio_bytes / pg_page, 1));
+	/* The bucket is empty, and all of them wait. */
+	pg_sleep_ms(4 * sleep_ms);
+
+	before_first = pg_now_ms();
+	last_before = before_first;
+	first = nr_promoted();
+	last = first;
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", mbps));
+	while (last - first < nr && !pg_expired(&d)) {
+		pg_sleep_ms(100);
+		before = pg_now_ms();
+		now = nr_promoted();
+		after = pg_now_ms() + 1;
+		EXPECT_LE((now - first) * pg_page,
+			  rate * (after - before_first) / 1000 + slack);
+		/*
+		 * A cycle takes first and counts later: what was counted since
+		 * the last look may have been taken a whole cycle before it.
+		 */
+		EXPECT_LE((now - last) * pg_page,
+			  rate * (after - last_before) / 1000 + 2 * slack);
+		last = now;
+		last_before = before;
+	}
+	EXPECT_EQ(nr, pg_on_dram(p, nr, 1));
+}
+
+TEST_F_TIMEOUT(limit, rate, PG_TIMEOUT)
+{
+	size_t nr = (12UL << 20) / pg_page;
+	char *p = pg_map_slow(nr);
+
+	ASSERT_NE(NULL, p);
+	check_rate(_metadata, p, nr, pg_page);
+}
+
+TEST_F_TIMEOUT(limit, rate_of_huge_pages, PG_TIMEOUT)
+{
+	size_t nr = (12UL << 20) / pg_page;
+	char *p = pg_map_thp(6);
+
+	if (!p)
+		SKIP(return, "no huge pages on the slow node");
+	check_rate(_metadata, p, nr, 2UL << 20);
+}
+
+TEST_F_TIMEOUT(limit, zero_stops, PG_TIMEOUT)
+{
+	struct pg_counts c, now;
+	char *p = pg_map_slow(256);
+
+	ASSERT_NE(NULL, p);
+	pg_count(&c);
+	ASSERT_EQ(0, pg_sources(true));
+	ASSERT_TRUE(pg_heat(p, 256, 1, 2));
+	EXPECT_TRUE(pg_wait_until(({
+		now = c;
+		pg_since(&now);
+		now.skipped[PG_RATELIMIT] >= 3 * 256;
+	})));
+	EXPECT_EQ(256, pg_on(p, 256, 1, pg_m.slow));
+	EXPECT_EQ(0, now.promoted);
+	EXPECT_EQ(0, now.candidate);
+}
+
+/* Lower addresses must not go first: the hotter pages are mapped last. */
+TEST_F_TIMEOUT(limit, hottest_first, PG_TIMEOUT)
+{
+	enum { NR = 512 };
+	struct pg_deadline d = pg_deadline();
+	char *cool = pg_map_slow(NR), *hot = pg_map_slow(NR);
+	size_t cool_there, hot_there, seen = 0;
+
+	ASSERT_NE(NULL, cool);
+	ASSERT_NE(NULL, hot);
+	ASSERT_EQ(0, pg_sources(true));
+	ASSERT_TRUE(pg_heat(hot, NR, 1, 3));
+	ASSERT_TRUE(pg_heat(cool, NR, 1, 1));
+
+	/* 256 pages a second, in steps of 26 at most. */
+	ASSERT_EQ(0, pg_set("kmigrated_sleep_ms", 50));
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 1));
+	do {
+		/* In this order: both only grow. */
+		cool_there = pg_on_dram(cool, NR, 1);
+		hot_there = pg_on_dram(hot, NR, 1);
+		if (cool_there) {
+			EXPECT_EQ(NR, hot_there)
+				break;
+		} else if (hot_there > seen && hot_there < NR) {
+			seen = hot_there;
+		}
+		pg_sleep_ms(20);
+	} while (cool_there < NR / 4 && !pg_expired(&d));
+	EXPECT_GE(cool_there, NR / 4);
+	/* The limit was in force: they did not come all at once. */
+	EXPECT_GT(seen, 0);
+}
+
+PG_HARNESS_MAIN

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Promotion to DRAM that is full: another node, or reclaim and patience.
+ */
+#include <ctype.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "pghot_util.h"
+
+#ifndef MLOCK_ONFAULT
+#define MLOCK_ONFAULT	1
+#endif
+
+#define NR		64
+#define MAX_HOGS	8
+
+/* Filling more than that takes too long to be a test. */
+#define MAX_DRAM_KB	(8L << 20)
+
+struct hog {
+	atomic_int ready;
+	atomic_int failed;
+};
+
+struct hogs {
+	struct hog *hog;
+	pid_t pid[MAX_HOGS];
+	int nr;
+};
+
+FIXTURE(pressure)
+{
+	struct hogs hogs;
+	char *p;
+};
+
+FIXTURE_SETUP(pressure)
+{
+	const char *missing = pg_start(PG_NEED_PROMOTION);
+	long kb = 0;
+	int nid, nr = 0;
+
+	if (missing)
+		SKIP(return, "%s", missing);
+	for (nid = 0; nid < PG_MAX_NODES; nid++) {
+		if (pg_m.is_dram[nid]) {
+			kb += pg_node_stat(nid, "MemTotal");
+			nr++;
+		}
+	}
+	if ((kb > MAX_DRAM_KB && !getenv("PGHOT_FILL_DRAM")) || nr > MAX_HOGS)
+		SKIP(return, "more than 8 GB of DRAM to fill; PGHOT_FILL_DRAM=1 does it");
+	ASSERT_EQ(0, pg_any_hint_fault_is_hot());
+	ASSERT_EQ(0, pg_set("promote_window_ms", 600000));
+	self->hogs.hog = mmap(NULL, MAX_HOGS * sizeof(struct hog),
+			      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->hogs.hog);
+	self->p = pg_map_slow(NR);
+	ASSERT_NE(NULL, self->p);
+	/* The hogs have policies, which count for what they share. */
+	madvise(self->p, NR * pg_page, MADV_DONTFORK);
+}
+
+FIXTURE_TEARDOWN(pressure)
+{
+	pg_stop();
+}
+
+/*
+ * How many pages can be allocated on a node until all its zones are at their
+ * high mark.
+ */
+static long room(int nid)
+{
+	long free = 0, high = 0, val, best = 0, reserve;
+	char line[256], *at;
+	bool mine = false;
+	int node;
+	FILE *f;
+
+	f = fopen("/proc/zoneinfo", "r");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Node %d, zone", &node) == 1) {
+			mine = node == nid;
+			free = 0;
+			high = 0;
+		}
+		if (!mine)
+			continue;
+		if (sscanf(line, " pages free %ld", &free) == 1 ||
+		    sscanf(line, " high %ld", &high) == 1)
+			continue;
+		at = strstr(line, "protection: (");
+		if (!at)
+			continue;
+		/* What the zone keeps back from users of the highest zone. */
+		at = strchr(at, '(') + 1;
+		for (reserve = 0; isdigit(*at); at += *at == ',' ? 2 : 0) {
+			val = strtol(at, &at, 10);
+			if (val > reserve)
+				reserve = val;
+		}
+		if (free - high - reserve > best)
+			best = free - high - reserve;
+	}
+	fclose(f);
+	return best;
+}
+
+/* Fill a node. With @lock nothing of it can be reclaimed, and it is kept full. */
+static void fill_node(struct hog *hog, int nid, bool lock)
+{
+	const size_t huge = 2UL << 20;
+	size_t size, used = 0;
+	char *area;
+
+	size = (pg_node_stat(nid, "MemTotal") << 10) + 2 * huge;
+	area = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (area == MAP_FAILED ||
+	    (lock && syscall(SYS_mlock2, area, size, MLOCK_ONFAULT)) || pg_bind(nid))
+		goto fail;
+
+	/* The bulk in huge pages, where there are any. */
+	madvise(area, size, MADV_HUGEPAGE);
+	while (room(nid) * pg_page > 4 * huge && used + huge <= size) {
+		pg_touch_write(area + used, huge / pg_page);
+		used += huge;
+	}
+	madvise(area, size, MADV_NOHUGEPAGE);
+	for (;;) {
+		while (room(nid) > 0) {
+			if (used + 16 * pg_page > size)
+				goto fail;
+			pg_touch_write(area + used, 16);
+			used += 16 * pg_page;
+		}
+		hog->ready = 1;
+		if (!lock)
+			for (;;)
+				pause();
+		pg_sleep_ms(5);
+	}
+fail:
+	hog->failed = 1;
+	hog->ready = 1;
+	for (;;)
+		pause();
+}
+
+static void start_hog(struct __test_metadata *_metadata, struct hogs *hogs,
+		      int nid, bool lock)
+{
+	struct hog *hog = &hogs->hog[hogs->nr];
+	pid_t pid;
+
+	hog->ready = 0;
+	hog->failed = 0;
+	pid = pg_fork();
+	if (!pid) {
+		pg_run_anywhere();
+		/* Rather this one than the test. */
+		pg_write("/proc/self/oom_score_adj", "1000");
+		fill_node(hog, nid, lock);
+	}
+	ASSERT_GT(pid, 0);
+	hogs->pid[hogs->nr++] = pid;
+	ASSERT_TRUE(pg_wait_until(hog->ready));
+	ASSERT_FALSE(hog->failed);
+}
+
+static void start_hogs(struct __test_metadata *_metadata, struct hogs *hogs,
+		       bool lock)
+{
+	int nid;
+
+	for (nid = 0; nid < PG_MAX_NODES; nid++)
+		if (pg_m.is_dram[nid])
+			start_hog(_metadata, hogs, nid, lock);
+}
+
+static void end_hogs(struct hogs *hogs)
+{
+	while (hogs->nr) {
+		hogs->nr--;
+		kill(hogs->pid[hogs->nr], SIGKILL);
+		waitpid(hogs->pid[hogs->nr], NULL, 0);
+	}
+}
+
+/* Nothing fits anywhere: kswapd is woken, and the pages wait. */
+TEST_F_TIMEOUT(pressure, all_full, PG_TIMEOUT)
+{
+	struct pg_counts c, now;
+	long runs;
+
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 0));
+	ASSERT_EQ(0, pg_write("/sys/kernel/mm/numa/demotion_enabled", "0"));
+	ASSERT_EQ(0, pg_sources(true));
+	ASSERT_TRUE(pg_heat(self->p, NR, 1, 1));
+	start_hogs(_metadata, &self->hogs, true);
+
+	pg_count(&c);
+	runs = pg_vmstat("pageoutrun");
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 1024));
+	EXPECT_TRUE(pg_wait_until(({
+		now = c;
+		pg_since(&now);
+		now.skipped[PG_NOSPACE] >= 5;
+	})));
+	EXPECT_TRUE(pg_wait_until(pg_vmstat("pageoutrun") > runs));
+	/* A page or two may have found a gap. */
+	EXPECT_GE(pg_on(self->p, NR, 1, pg_m.slow), NR - 8);
+
+	/* Nobody touches them again. */
+	end_hogs(&self->hogs);
+	EXPECT_TRUE(pg_wait_until(pg_on_dram(self->p, NR, 1) == NR));
+	EXPECT_EQ(0, pg_damage(self->p, NR, 0));
+}
+
+/* The node that uses them is full, the other one is not. */
+TEST_F_TIMEOUT(pressure, other_node, PG_TIMEOUT)
+{
+	if (pg_m.nr_dram < 2)
+		SKIP(return, "needs two DRAM nodes with CPUs");
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 0));
+	ASSERT_EQ(0, pg_write("/sys/kernel/mm/numa/demotion_enabled", "0"));
+	ASSERT_EQ(0, pg_sources(true));
+	ASSERT_TRUE(pg_heat(self->p, NR, 1, 1));
+	start_hog(_metadata, &self->hogs, pg_m.dram[0], true);
+
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 1024));
+	EXPECT_TRUE(pg_wait_until(pg_on_dram(self->p, NR, 1) == NR));
+	EXPECT_GE(pg_on(self->p, NR, 1, pg_m.dram[1]), NR - 8);
+	end_hogs(&self->hogs);
+}
+
+/*
+ * Full of pages that can be demoted: kswapd makes room though
+ * kernel.numa_balancing is 0, and promotion goes on.
+ */
+TEST_F_TIMEOUT(pressure, demotion, PG_TIMEOUT)
+{
+	enum { MORE = 1024 };
+	long demoted;
+	char *q;
+
+	if (pg_write("/sys/kernel/mm/numa/demotion_enabled", "1"))
+		SKIP(return, "no demotion");
+	q = pg_map_slow(MORE);
+	ASSERT_NE(NULL, q);
+	madvise(q, MORE * pg_page, MADV_DONTFORK);
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 0));
+	ASSERT_EQ(0, pg_sources(true));
+	ASSERT_TRUE(pg_heat(q, MORE, 1, 1));
+	start_hogs(_metadata, &self->hogs, false);
+
+	demoted = pg_vmstat("pgdemote_kswapd");
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 1024));
+	EXPECT_TRUE(pg_touch_until(q, MORE, 1, pg_on_dram(q, MORE, 1) == MORE));
+	EXPECT_GT(pg_vmstat("pgdemote_kswapd"), demoted);
+	end_hogs(&self->hogs);
+	EXPECT_EQ(0, pg_damage(q, MORE, 0));
+}
+
+PG_HARNESS_MAIN
