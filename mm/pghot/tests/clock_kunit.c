@@ -63,8 +63,8 @@ static void stamp_before_base(struct kunit *test)
 static void change_keeps_epoch(struct kunit *test)
 {
 	unsigned int seed, step, epoch;
+	unsigned long now, len, rest;
 	struct pghot_clock clk, old;
-	unsigned long now, len;
 	struct rnd_state rnd;
 
 	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
@@ -79,11 +79,13 @@ static void change_keeps_epoch(struct kunit *test)
 			epoch = pghot_clock_epoch(&old, now);
 			clk = pghot_clock_change(&old, now, len);
 
-			/* No jump, and a whole epoch from here on. */
+			/* No jump, and what has passed of the epoch counts. */
+			rest = (now - old.base) % old.len;
+			rest = rest < len ? len - rest : 1;
 			KUNIT_ASSERT_EQ_MSG(test, pghot_clock_epoch(&clk, now), epoch,
 					    "seed %u, step %u", seed, step);
-			KUNIT_ASSERT_EQ(test, pghot_clock_epoch(&clk, now + len - 1), epoch);
-			KUNIT_ASSERT_EQ(test, pghot_clock_epoch(&clk, now + len), epoch + 1);
+			KUNIT_ASSERT_EQ(test, pghot_clock_epoch(&clk, now + rest - 1), epoch);
+			KUNIT_ASSERT_EQ(test, pghot_clock_epoch(&clk, now + rest), epoch + 1);
 			/* The unchanged clock is still right for who reads it. */
 			KUNIT_ASSERT_EQ(test, pghot_clock_epoch(&old, now), epoch);
 		}
@@ -118,6 +120,17 @@ static void change_keeps_heat(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pghot_rec_heat_now(rec, pghot_clock_epoch(&clk, now + clk.len)), 4);
 }
 
+/* Who sets the window all the time does not stop the time. */
+static void change_lets_time_pass(struct kunit *test)
+{
+	struct pghot_clock clk = { .base = 0, .len = 3 * HZ };
+	unsigned long now;
+
+	for (now = 0; now < 30 * HZ; now += HZ / 10)
+		clk = pghot_clock_change(&clk, now, now & 1 ? 3 * HZ : 3 * HZ + 1);
+	KUNIT_EXPECT_GE(test, pghot_clock_epoch(&clk, now), 9);
+}
+
 static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(epoch_counts_windows),
 	KUNIT_CASE(epoch_borders),
@@ -125,6 +138,7 @@ static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(change_keeps_epoch),
 	KUNIT_CASE(change_to_nothing),
 	KUNIT_CASE(change_keeps_heat),
+	KUNIT_CASE(change_lets_time_pass),
 	{}
 };
 

@@ -92,9 +92,9 @@ static void hardirq_wakes_kmigrated(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, pghot_knob_set(PGHOT_KMIGRATED_SLEEP_MS, 10), 0);
 	for (i = 0; i < 20; i++) {
 		interrupt_and_report(test, r);
-		KUNIT_ASSERT_TRUE(test, pghot_wait_denied(pfn, fix->epoch));
-		/* After that cycle: another page, as it were. */
-		pghot_forget(pfn);
+		/* A page of the kernel's is not for it: it drops the heat. */
+		KUNIT_ASSERT_TRUE(test, pghot_wait_dropped(pfn));
+		KUNIT_ASSERT_EQ(test, pghot_rec_heat(READ_ONCE(*pghot_record_of(pfn))), 0);
 	}
 }
 
@@ -217,7 +217,7 @@ static void race_init(struct kunit *test, struct race *r)
 
 static void race_run(struct race *r, const struct cpumask *mask)
 {
-	pghot_forget(r->pfn);
+	pghot_reset_record(r->pfn);
 	atomic_set(&r->waiting, r->nr_cpus);
 	atomic_set(&r->recorded, 0);
 	atomic_set(&r->invalid, 0);
@@ -331,7 +331,7 @@ static void nmi_records(struct kunit *test)
 
 	cpus_read_lock();
 	for (round = 0; round < 100 && !late; round++) {
-		pghot_forget(r->pfn);
+		pghot_reset_record(r->pfn);
 		atomic_set(&r->recorded, 0);
 		cpumask_copy(&nmi_pending, cpu_online_mask);
 		/* Others look at the mask in the handler. */

@@ -111,7 +111,7 @@ struct page *pghot_slow_pages(struct kunit *test, unsigned int order, gfp_t gfp)
 
 	for (i = 0; i < 1UL << order; i++) {
 		KUNIT_ASSERT_NOT_NULL(test, pghot_record_of(page_to_pfn(a->page) + i));
-		pghot_forget(page_to_pfn(a->page) + i);
+		pghot_reset_record(page_to_pfn(a->page) + i);
 	}
 	return a->page;
 }
@@ -139,7 +139,7 @@ bool pghot_is_candidate(unsigned long pfn)
  * As if nobody had touched it. Between two cycles of kmigrated, which would take
  * a record that changes under it for a new access.
  */
-void pghot_forget(unsigned long pfn)
+void pghot_reset_record(unsigned long pfn)
 {
 	struct pghot_section *sec = pghot_section_of(pfn);
 
@@ -148,13 +148,21 @@ void pghot_forget(unsigned long pfn)
 	clear_bit(pfn - sec->start_pfn, sec->ready);
 }
 
-/* Wait until kmigrated has denied a page; it may take a minute, but must not. */
-bool pghot_wait_denied(unsigned long pfn, unsigned int epoch)
+/*
+ * Wait until kmigrated has dropped a candidate and the cycle in which it did so
+ * is over. It may take a minute, but must not.
+ */
+bool pghot_wait_dropped(unsigned long pfn)
 {
+	struct pghot_section *sec = pghot_section_of(pfn);
 	unsigned int i;
+	bool dropped;
 
 	for (i = 0; i < 3000; i++) {
-		if (pghot_rec_is_denied(READ_ONCE(*pghot_record_of(pfn)), epoch))
+		mutex_lock(&sec->node->lock);
+		dropped = !pghot_is_candidate(pfn);
+		mutex_unlock(&sec->node->lock);
+		if (dropped)
 			return true;
 		msleep(20);
 	}

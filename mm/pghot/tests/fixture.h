@@ -38,7 +38,7 @@ void pghot_fixture_exit(struct kunit *test);
 struct page *pghot_slow_pages(struct kunit *test, unsigned int order, gfp_t gfp);
 u16 *pghot_record_of(unsigned long pfn);
 bool pghot_is_candidate(unsigned long pfn);
-void pghot_forget(unsigned long pfn);
-bool pghot_wait_denied(unsigned long pfn, unsigned int epoch);
+void pghot_reset_record(unsigned long pfn);
+bool pghot_wait_dropped(unsigned long pfn);
 
 #endif /* _MM_PGHOT_TESTS_FIXTURE_H */

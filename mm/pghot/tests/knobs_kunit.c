@@ -272,16 +272,15 @@ static void no_disable(void)
 static void register_errors(struct kunit *test)
 {
 	static const struct pghot_source bad[] = {
-		{ .id = PGHOT_SRC_PGSCAN, .enable = no_enable, .disable = no_disable },
-		{ .name = "x", .id = PGHOT_SRC_PGSCAN, .disable = no_disable },
-		{ .name = "x", .id = PGHOT_SRC_PGSCAN, .enable = no_enable },
-		{ .name = "x", .id = PGHOT_NR_SOURCES, .enable = no_enable,
-		  .disable = no_disable },
-		{ .name = "x", .id = -1, .enable = no_enable, .disable = no_disable },
+		{ NULL, PGHOT_SRC_PGSCAN, PGHOT_CAP_ACCESS, NULL, no_enable, no_disable },
+		{ "x", PGHOT_SRC_PGSCAN, 0, NULL, no_enable, no_disable },
+		{ "x", PGHOT_SRC_PGSCAN, PGHOT_CAP_ACCESS, NULL, NULL, no_disable },
+		{ "x", PGHOT_SRC_PGSCAN, PGHOT_CAP_ACCESS, NULL, no_enable, NULL },
+		{ "x", PGHOT_NR_SOURCES, PGHOT_CAP_ACCESS, NULL, no_enable, no_disable },
+		{ "x", -1, PGHOT_CAP_ACCESS, NULL, no_enable, no_disable },
 	};
 	static const struct pghot_source rival = {
-		.name = "rival", .id = PGHOT_SRC_HINTFAULTS, .enable = no_enable,
-		.disable = no_disable,
+		"rival", PGHOT_SRC_HINTFAULTS, PGHOT_CAP_ACCESS, NULL, no_enable, no_disable,
 	};
 	const struct pghot_source *before[PGHOT_NR_SOURCES];
 	unsigned int i;

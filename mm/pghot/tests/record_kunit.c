@@ -64,6 +64,9 @@ static void age_all_words(struct kunit *test)
 		for (a = 0; a < 9; a++) {
 			age = a < 7 ? a : 126 + a - 7;
 			epoch = word / 16 % 128 + age;
+			/* Just before the wrap the record is newer than that. */
+			if (age >= 120)
+				age = 0;
 			now = pghot_rec_heat_now(word, epoch);
 			grace = pghot_rec_heat_grace(word, epoch);
 
@@ -103,7 +106,8 @@ static void worked_example(struct kunit *test)
 
 /*
  * The reference: a page with its heat written out, halved epoch by epoch. It
- * forgets, as a record does, that 128 epochs have passed.
+ * forgets, as a record does, that 128 epochs have passed, and takes itself for
+ * newer than now from 120 on.
  */
 struct model {
 	unsigned int	touched;	/* heat when it was touched last */
@@ -117,11 +121,11 @@ static void model_tick(struct model *m)
 {
 	m->before = m->heat;
 	m->heat /= 2;
-	if (++m->idle == 128) {
-		m->idle = 0;
+	if (++m->idle >= 120) {
 		m->heat = m->touched;
 		m->before = m->touched;
 	}
+	m->idle %= 128;
 }
 
 static void model_set(struct model *m, unsigned int heat, unsigned int node)
@@ -133,18 +137,20 @@ static void model_set(struct model *m, unsigned int heat, unsigned int node)
 
 static bool model_denied(const struct model *m)
 {
-	return m->node == PGHOT_NODE_DENIED && m->idle <= 1;
+	return m->node == PGHOT_NODE_DENIED && (m->idle <= 1 || m->idle >= 120);
 }
 
 static void model_touch(struct model *m, unsigned int node, unsigned int count)
 {
-	unsigned int heat = m->heat;
+	unsigned int heat = m->heat, idle = m->idle;
 
 	if (model_denied(m))
 		return;
 	for (; count && heat < 15; count--)
 		heat++;
 	model_set(m, heat, node);
+	if (idle >= 120)
+		m->idle = idle;
 }
 
 /* Idle gaps: mostly short, some near the wrap, some beyond it. */
@@ -211,7 +217,7 @@ static void age_like_model(struct kunit *test)
 }
 
 /*
- * The documented limit: for four of 128 epochs, an old page looks as it did when
+ * The documented limit: for twelve of 128 epochs, an old page looks as it did when
  * it was touched; at all other times it is cold.
  */
 static void alias_limit(struct kunit *test)
@@ -226,11 +232,33 @@ static void alias_limit(struct kunit *test)
 			if (!pghot_rec_heat_now(rec, start + age))
 				continue;
 			aliases++;
-			KUNIT_ASSERT_GE(test, age, 128);
+			KUNIT_ASSERT_GE(test, age, 120);
 			KUNIT_ASSERT_EQ(test, pghot_rec_heat_now(rec, start + age),
-					15 >> (age - 128));
+					age < 128 ? 15 : 15 >> (age - 128));
 		}
-		KUNIT_ASSERT_EQ(test, aliases, 4);
+		KUNIT_ASSERT_EQ(test, aliases, 12);
+	}
+}
+
+/* Who comes late, or looked at the clock before the touch, does no harm. */
+static void late_is_not_old(struct kunit *test)
+{
+	unsigned int epoch, late;
+	u16 rec, denied;
+
+	for (epoch = 0; epoch < 256; epoch++) {
+		rec = pghot_rec(9, epoch, 3);
+		denied = pghot_rec_denied(epoch);
+		for (late = 1; late <= 8; late++) {
+			KUNIT_ASSERT_EQ(test, pghot_rec_heat_now(rec, epoch - late), 9);
+			KUNIT_ASSERT_EQ(test, pghot_rec_heat_grace(rec, epoch - late), 9);
+			/* It adds, and the record's time stands. */
+			KUNIT_ASSERT_EQ(test, pghot_rec_touch(rec, epoch - late, 5, 1),
+					pghot_rec(10, epoch, 5));
+			KUNIT_ASSERT_EQ(test, pghot_rec_touch(denied, epoch - late, 5, 1),
+					denied);
+		}
+		KUNIT_ASSERT_EQ(test, pghot_rec_heat_now(rec, epoch - 9), 0);
 	}
 }
 
@@ -370,6 +398,7 @@ static struct kunit_case record_cases[] = {
 	KUNIT_CASE(worked_example),
 	KUNIT_CASE(age_like_model),
 	KUNIT_CASE(alias_limit),
+	KUNIT_CASE(late_is_not_old),
 	KUNIT_CASE(touch_saturates),
 	KUNIT_CASE(touch_count_is_repetition),
 	KUNIT_CASE(threshold_crossing),
