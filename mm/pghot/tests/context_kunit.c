@@ -184,7 +184,7 @@ static void race_on_cpu(void *arg)
 
 	/* Begin together. A CPU that comes late does not keep the others. */
 	atomic_dec(&r->waiting);
-	for (spins = 0; spins < 10000000 && atomic_read(&r->waiting) > 0; spins++)
+	for (spins = 0; spins < 1000000 && atomic_read(&r->waiting) > 0; spins++)
 		cpu_relax();
 
 	race_reports(r, r->nr_reports);
@@ -240,7 +240,7 @@ static void cpus_lose_nothing(struct kunit *test)
 	r->nr_cpus = cpumask_weight(mask);
 	r->nr_reports = r->nr_cpus == 1 ? 14 :
 			min(SAFE_RIVALS / (r->nr_cpus - 1), 14 / r->nr_cpus);
-	for (round = 0; round < 2000; round++) {
+	for (round = 0; round < 200; round++) {
 		race_run(r, mask);
 		if (atomic_read(&r->recorded) != r->nr_cpus * r->nr_reports ||
 		    pghot_rec_heat(*r->rec) != r->nr_cpus * r->nr_reports ||
@@ -250,7 +250,7 @@ static void cpus_lose_nothing(struct kunit *test)
 	cpus_read_unlock();
 	free_cpumask_var(mask);
 
-	KUNIT_EXPECT_EQ(test, round, 2000);
+	KUNIT_EXPECT_EQ(test, round, 200);
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->recorded), r->nr_cpus * r->nr_reports);
 	KUNIT_EXPECT_EQ(test, pghot_rec_heat(*r->rec), r->nr_cpus * r->nr_reports);
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->invalid), 0);
@@ -272,7 +272,7 @@ static void cpus_saturate(struct kunit *test)
 	race_cpus(mask, nr_cpu_ids);
 	r->nr_cpus = cpumask_weight(mask);
 	r->nr_reports = 200;
-	for (round = 0; round < 300; round++) {
+	for (round = 0; round < 50; round++) {
 		race_run(r, mask);
 		if (pghot_rec_heat(*r->rec) != 15 || atomic_read(&r->invalid) ||
 		    !pghot_is_candidate(r->pfn))
@@ -281,7 +281,7 @@ static void cpus_saturate(struct kunit *test)
 	cpus_read_unlock();
 	free_cpumask_var(mask);
 
-	KUNIT_EXPECT_EQ(test, round, 300);
+	KUNIT_EXPECT_EQ(test, round, 50);
 	KUNIT_EXPECT_EQ(test, pghot_rec_heat(*r->rec), 15);
 	KUNIT_EXPECT_EQ(test, pghot_rec_epoch(*r->rec), r->epoch % PGHOT_NR_EPOCHS);
 	code = pghot_rec_node(*r->rec);
@@ -330,7 +330,7 @@ static void nmi_records(struct kunit *test)
 						   "pghot_kunit"), 0);
 
 	cpus_read_lock();
-	for (round = 0; round < 100 && !late; round++) {
+	for (round = 0; round < 30 && !late; round++) {
 		pghot_reset_record(r->pfn);
 		atomic_set(&r->recorded, 0);
 		cpumask_copy(&nmi_pending, cpu_online_mask);
@@ -354,7 +354,7 @@ static void nmi_records(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE_MSG(test, late, "CPUs %*pbl got no NMI", cpumask_pr_args(&nmi_pending));
 	KUNIT_EXPECT_TRUE(test, nmi_context);
-	KUNIT_EXPECT_EQ(test, round, 100);
+	KUNIT_EXPECT_EQ(test, round, 30);
 	KUNIT_EXPECT_EQ(test, pghot_rec_heat(*r->rec), expected);
 	KUNIT_EXPECT_EQ(test, atomic_read(&r->invalid), 0);
 	/* Each CPU's NMI and the three of this one. */
