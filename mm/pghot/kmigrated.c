@@ -2,10 +2,11 @@
 /*
  * kmigratedN: the thread that promotes from lower-tier node N.
  *
- * It sleeps until there are candidates. The first ones are promoted at once;
- * after that cycles begin at least kmigrated_sleep_ms apart, so that batches
- * form. Candidates that are left are looked at again after the same time, or
- * later and later while nothing comes of it.
+ * It sleeps until there are candidates. The first ones are promoted at once.
+ * After that it pauses between cycles so that batches form: first for an eighth
+ * of kmigrated_sleep_ms, then longer and longer up to that, and not at all while
+ * cycles fill a batch. Candidates that are left are looked at again after
+ * kmigrated_sleep_ms, or later and later while nothing comes of it.
  */
 #define pr_fmt(fmt) "pghot: " fmt
 
@@ -35,14 +36,29 @@ static unsigned long pghot_sleep_jiffies(void)
 	return msecs_to_jiffies(READ_ONCE(pghot_knobs.kmigrated_sleep_ms));
 }
 
+/* The pause after a cycle, @last being that before it. */
+static unsigned long pghot_pause(struct pghot_node *node, unsigned long last,
+				 unsigned long sleep)
+{
+	struct pghot_cycle *c = node->cycle;
+
+	if (c->limited)
+		return sleep;
+	if (c->taken_folios >= READ_ONCE(pghot_knobs.kmigrated_batch_nr))
+		return 0;
+	return clamp(2 * last, max(sleep / 8, 1UL), sleep);
+}
+
 static int kmigrated(void *arg)
 {
+	unsigned long timeout = MAX_SCHEDULE_TIMEOUT, pause = 0, sleep;
 	struct pghot_node *node = arg;
-	unsigned long timeout = MAX_SCHEDULE_TIMEOUT, sleep;
 	bool left;
 
 	set_freezable();
 	while (!kthread_should_stop()) {
+		if (timeout && llist_empty(&node->ready))
+			pause = 0;
 		wait_event_freezable_timeout(node->wait,
 					     kthread_should_stop() ||
 					     !llist_empty(&node->ready),
@@ -54,12 +70,12 @@ static int kmigrated(void *arg)
 
 		/* New candidates wait for the next cycle as well. */
 		sleep = pghot_sleep_jiffies();
-		wait_event_freezable_timeout(node->wait, kthread_should_stop(),
-					     sleep);
+		pause = pghot_pause(node, pause, sleep);
+		wait_event_freezable_timeout(node->wait, kthread_should_stop(), pause);
 		timeout = MAX_SCHEDULE_TIMEOUT;
 		if (left)
 			timeout = (sleep << min(node->idle_cycles, PGHOT_MAX_BACKOFF)) -
-				  sleep;
+				  pause;
 	}
 	return 0;
 }

@@ -90,8 +90,14 @@ static struct folio *pghot_get_folio(struct pghot_cycle *c, unsigned long pfn,
 
 	folio = page_folio(page);
 	if (!folio_try_get(folio)) {
-		/* Free, or frozen for a moment by a split or a migration. */
-		*why = READ_ONCE(folio->mapping) ? PGHOT_BUSY : PGHOT_GONE;
+		/*
+		 * Free, of a slab, which has no references, or frozen for a
+		 * moment by a split or a migration.
+		 */
+		if (page_has_type(page) && !PageBuddy(page))
+			*why = PGHOT_UNMOVABLE;
+		else if (READ_ONCE(folio->mapping))
+			*why = PGHOT_BUSY;
 		return NULL;
 	}
 	if (page_folio(page) != folio)
