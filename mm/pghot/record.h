@@ -202,10 +202,10 @@ static inline u16 pghot_rec_touch(u16 rec, unsigned int epoch,
 		return rec;
 
 	heat = pghot_rec_heat_now(rec, epoch);
-	heat += min(count, PGHOT_HEAT_MAX - heat);
 	/* A late report does not turn the record's time back. */
-	if (pghot_rec_is_newer(rec, epoch))
+	if (heat && pghot_rec_is_newer(rec, epoch))
 		epoch = pghot_rec_epoch(rec);
+	heat += min(count, PGHOT_HEAT_MAX - heat);
 	return pghot_rec(heat, epoch, node);
 }
 

@@ -142,15 +142,14 @@ static bool model_denied(const struct model *m)
 
 static void model_touch(struct model *m, unsigned int node, unsigned int count)
 {
-	unsigned int heat = m->heat, idle = m->idle;
+	unsigned int heat = m->heat, idle = heat && m->idle >= 120 ? m->idle : 0;
 
 	if (model_denied(m))
 		return;
 	for (; count && heat < 15; count--)
 		heat++;
 	model_set(m, heat, node);
-	if (idle >= 120)
-		m->idle = idle;
+	m->idle = idle;
 }
 
 /* Idle gaps: mostly short, some near the wrap, some beyond it. */
