@@ -179,12 +179,32 @@ static __always_inline bool pghot_hintfaults_enabled(void)
 	return static_branch_unlikely(&pghot_hintfaults_key);
 }
 
+DECLARE_STATIC_KEY_FALSE(pghot_hintfaults_used_key);
+
+/**
+ * pghot_hintfaults_used - have hint faults ever been a source since the boot?
+ *
+ * Page tables that were armed for pghot fault even after the source was disabled.
+ *
+ * Context: any.
+ * Return: true from the first time that the source is enabled.
+ */
+static __always_inline bool pghot_hintfaults_used(void)
+{
+	return static_branch_unlikely(&pghot_hintfaults_used_key);
+}
+
 unsigned int pghot_hintfault_stamp(void);
 void pghot_hintfault(struct folio *folio, int nid);
 
 #else /* !CONFIG_PGHOT_HINTFAULTS */
 
 static inline bool pghot_hintfaults_enabled(void)
+{
+	return false;
+}
+
+static inline bool pghot_hintfaults_used(void)
 {
 	return false;
 }

@@ -40,6 +40,9 @@
 /* Does the fault path report here? */
 DEFINE_STATIC_KEY_FALSE(pghot_hintfaults_key);
 
+/* Did it ever? */
+DEFINE_STATIC_KEY_FALSE(pghot_hintfaults_used_key);
+
 #define PGHOT_LATENCY_MS_MAX		3000
 #define PGHOT_LATENCY_FAULTS_MAX	SZ_16M
 
@@ -129,6 +132,7 @@ void pghot_hintfault(struct folio *folio, int nid)
 
 static int pghot_hintfaults_enable(void)
 {
+	static_branch_enable_cpuslocked(&pghot_hintfaults_used_key);
 	static_branch_enable_cpuslocked(&pghot_hintfaults_key);
 	return 0;
 }
