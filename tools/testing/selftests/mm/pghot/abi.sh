@@ -345,25 +345,25 @@ test_sysctl() {
 	mirror target_nid "${dram:--1}" -1
 	[ ! -d $hint ] || mirror enabled_sources 1 0
 
-	f=$VM/pghot_freq_threshold
-	bad "$f" 0 ERANGE
-	bad "$f" 16 ERANGE
-	bad "$f" -1 ERANGE
-	bad "$VM/pghot_promote_window_ms" 99 ERANGE
-	bad "$VM/pghot_promote_window_ms" 600001 ERANGE
-	bad "$VM/pghot_promote_rate_limit_MBps" -1 ERANGE
-	bad "$VM/pghot_promote_rate_limit_MBps" 1048577 ERANGE
-	bad "$VM/pghot_target_nid" -2 ERANGE
-	bad "$VM/pghot_target_nid" 63 ENODEV
-	bad "$VM/pghot_enabled_sources" 8 ERANGE
-	bad "$VM/pghot_enabled_sources" -1 ERANGE
-	for n in freq_threshold promote_window_ms target_nid \
-		 promote_rate_limit_MBps enabled_sources; do
-		f=$VM/pghot_$n
-		for text in x many 1x "$HUGE" 4294967296 --1 '\001\377'; do
-			bad "$f" "$text" EINVAL
-		done
-		garbage "$f" 4096 EINVAL
+	for range in freq_threshold:1:15 promote_window_ms:100:600000 \
+		     promote_rate_limit_MBps:0:1048576; do
+		IFS=: read -r name min max <<-END
+		$range
+		END
+		f=$VM/pghot_$name
+		bad "$f" "$((min - 1))" ERANGE
+		bad "$f" "$((max + 1))" ERANGE
+	done
+	bad $VM/pghot_target_nid -2 ERANGE
+	bad $VM/pghot_target_nid 63 ENODEV
+	bad $VM/pghot_enabled_sources 8 ERANGE
+	bad $VM/pghot_enabled_sources hint EINVAL
+	for name in freq_threshold promote_window_ms target_nid \
+		    promote_rate_limit_MBps enabled_sources; do
+		f=$VM/pghot_$name
+		bad "$f" 4294967296 ERANGE
+		bad "$f" "$HUGE" ERANGE
+		not_numbers "$f"
 	done
 	result "sysctl shows and takes the same"
 }

@@ -16,6 +16,7 @@
 #endif
 
 #define NR		64
+#define MORE		2048
 #define MAX_HOGS	8
 
 /* Filling more than that takes too long to be a test. */
@@ -145,7 +146,7 @@ static void fill_node(struct hog *hog, int nid, bool lock)
 		if (!lock)
 			for (;;)
 				pause();
-		pg_sleep_ms(5);
+		pg_sleep_ms(2);
 	}
 fail:
 	hog->failed = 1;
@@ -199,11 +200,15 @@ TEST_F_TIMEOUT(pressure, all_full, PG_TIMEOUT)
 {
 	struct pg_counts c, now;
 	long runs;
+	char *q;
 
+	q = pg_map_slow(MORE);
+	ASSERT_NE(NULL, q);
+	madvise(q, MORE * pg_page, MADV_DONTFORK);
 	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 0));
 	ASSERT_EQ(0, pg_write("/sys/kernel/mm/numa/demotion_enabled", "0"));
 	ASSERT_EQ(0, pg_sources(true));
-	ASSERT_TRUE(pg_heat(self->p, NR, 1, 1));
+	ASSERT_TRUE(pg_heat(q, MORE, 1, 1));
 	start_hogs(_metadata, &self->hogs, true);
 
 	pg_count(&c);
@@ -215,13 +220,13 @@ TEST_F_TIMEOUT(pressure, all_full, PG_TIMEOUT)
 		now.skipped[PG_NOSPACE] >= 5;
 	})));
 	EXPECT_TRUE(pg_wait_until(pg_vmstat("pageoutrun") > runs));
-	/* A page or two may have found a gap. */
-	EXPECT_GE(pg_on(self->p, NR, 1, pg_m.slow), NR - 8);
+	/* Some may have found a gap. */
+	EXPECT_GE(pg_on(q, MORE, 1, pg_m.slow), MORE / 2);
 
 	/* Nobody touches them again. */
 	end_hogs(&self->hogs);
-	EXPECT_TRUE(pg_wait_until(pg_on_dram(self->p, NR, 1) == NR));
-	EXPECT_EQ(0, pg_damage(self->p, NR, 0));
+	EXPECT_TRUE(pg_wait_until(pg_on_dram(q, MORE, 1) == MORE));
+	EXPECT_EQ(0, pg_damage(q, MORE, 0));
 }
 
 /* The node that uses them is full, the other one is not. */
@@ -247,7 +252,6 @@ TEST_F_TIMEOUT(pressure, other_node, PG_TIMEOUT)
  */
 TEST_F_TIMEOUT(pressure, demotion, PG_TIMEOUT)
 {
-	enum { MORE = 1024 };
 	long demoted;
 	char *q;
 

@@ -12,7 +12,7 @@
 
 #define NR		256
 #define MIN_ROUNDS	8
-#define MIN_PROMOTED	(4 * NR)
+#define MIN_PROMOTED	NR
 
 struct area {
 	char *p;
