@@ -14,8 +14,9 @@ import sys
 RUNS = ("boot", "user")
 RESULT = re.compile(r"^    (ok|not ok) \d+ (\S+)(?: # SKIP ?(.*))?$")
 PLAN = re.compile(r"^    1\.\.(\d+)$")
+# Not that swapper/0 is blocked: at boot it waits for all the tests.
 COMPLAINT = re.compile(r"BUG: |WARNING: |Oops: |KASAN: |UBSAN: |INFO: (?:possible|suspicious|"
-                       r"inconsistent|trying to register|task .* blocked)|Kernel panic")
+                       r"inconsistent|trying to register|task (?!swapper/0:1 ).* blocked)|Kernel panic")
 
 
 def parse(path):
