@@ -54,6 +54,7 @@ enum pghot_skip {
 
 /* Bits of pghot_section::flags */
 #define PGHOT_SECTION_QUEUED	0	/* on pghot_node::ready */
+#define PGHOT_SECTION_DEAD	1	/* about to be freed */
 
 /**
  * struct pghot_section - records of a memory section with lower-tier memory
@@ -254,7 +255,6 @@ unsigned int pghot_migrate_folios(struct pghot_cycle *c, int dst_nid);
 
 /* Promotion: promote.c */
 void pghot_retry(struct pghot_cycle *c, struct folio *folio);
-void pghot_collect_ready(struct pghot_node *node);
 bool pghot_promote_cycle(struct pghot_node *node);
 
 /* kmigratedN: kmigrated.c */

@@ -37,7 +37,7 @@ static void pghot_skip(struct pghot_cycle *c, unsigned long pfn,
 }
 
 /* Move the sections that the record path queued to the list of work. */
-void pghot_collect_ready(struct pghot_node *node)
+static void pghot_collect_ready(struct pghot_node *node)
 {
 	struct pghot_section *sec, *next;
 

@@ -166,6 +166,25 @@ int pghot_add_node_sections(struct pghot_node *node)
 }
 
 /*
+ * Take @sec off the lists of @node, together with whatever else is dead there.
+ * Others stay on the list of those that are ready: kmigrated wakes up for that one
+ * only, and a section that is queued is not queued again.
+ */
+static void pghot_forget_section(struct pghot_node *node, struct pghot_section *sec)
+{
+	struct pghot_section *pos, *next;
+
+	lockdep_assert_held(&node->lock);
+
+	llist_for_each_entry_safe(pos, next, llist_del_all(&node->ready), queue)
+		if (!test_bit(PGHOT_SECTION_DEAD, &pos->flags))
+			llist_add(&pos->queue, &node->ready);
+	list_del_init(&sec->link);
+	if (!llist_empty(&node->ready))
+		wake_up(&node->wait);
+}
+
+/*
  * Take the records of a range away, those of @node only if that is not NULL.
  * Nobody uses them any more on return.
  */
@@ -186,6 +205,7 @@ void pghot_remove_sections(unsigned long start_pfn, unsigned long end_pfn,
 		if (node && sec->node != node)
 			continue;
 		xa_erase(&pghot_sections, nr);
+		set_bit(PGHOT_SECTION_DEAD, &sec->flags);
 		list_add_tail(&sec->dead, &dead);
 	}
 	if (list_empty(&dead))
@@ -197,10 +217,8 @@ void pghot_remove_sections(unsigned long start_pfn, unsigned long end_pfn,
 	list_for_each_entry_safe(sec, next, &dead, dead) {
 		node = sec->node;
 		/* kmigrated holds on to sections only with the lock held. */
-		scoped_guard(mutex, &node->lock) {
-			pghot_collect_ready(node);
-			list_del_init(&sec->link);
-		}
+		scoped_guard(mutex, &node->lock)
+			pghot_forget_section(node, sec);
 		pghot_free_section(sec);
 		WRITE_ONCE(node->nr_sections, node->nr_sections - 1);
 		WRITE_ONCE(pghot_nr_sections, pghot_nr_sections - 1);
