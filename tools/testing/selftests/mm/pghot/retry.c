@@ -101,9 +101,8 @@ TEST_F_TIMEOUT(retry, pinned, PG_TIMEOUT)
 	pg_count(&self->c);
 	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 1024));
 	EXPECT_TRUE(pg_wait_until(skipped(&self->c, PG_PINNED) >= 2 * NR));
+	/* Pages of other programs may go up meanwhile, but not these. */
 	EXPECT_EQ(NR, pg_on(self->p, NR, 1, pg_m.slow));
-	pg_since(&self->c);
-	EXPECT_EQ(0, self->c.promoted);
 	ASSERT_EQ(0, ioctl(fd, PIN_LONGTERM_TEST_STOP));
 	expect_promotion(_metadata, self->p);
 }
@@ -124,8 +123,7 @@ TEST_F_TIMEOUT(retry, referenced, PG_TIMEOUT)
 				  skipped(&self->c, PG_BUSY) >= 2 * NR));
 	EXPECT_EQ(NR, pg_on(self->p, NR, 1, pg_m.slow));
 	pg_since(&self->c);
-	EXPECT_EQ(0, self->c.promoted);
-	EXPECT_EQ(0, self->c.success);
+	EXPECT_EQ(self->c.promoted, self->c.success);
 	EXPECT_GE(self->c.candidate, self->c.success);
 	close(fds[0]);
 	close(fds[1]);
