@@ -7,10 +7,8 @@ then the branch is checked out once and mailed out with git format-patch.
 """
 import argparse
 import os
-import re
 import shutil
 import subprocess
-import sys
 import time
 
 import overlay

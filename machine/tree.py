@@ -16,12 +16,11 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import time
 import uuid
 
 import overlay
-from overlay import Problem, say
+from overlay import say
 
 
 def load(path):
