@@ -133,9 +133,9 @@ static void pghot_update_nodes(void)
 	for (nid = 0; nid < nr_node_ids; nid++) {
 		bool lower = node_state(nid, N_MEMORY) && !node_is_toptier(nid);
 
-		if (lower && !pghot_nodes[nid])
+		if (lower && !pghot_nodes[nid]) {
 			pghot_create_node(nid);
-		else if (!lower && pghot_nodes[nid]) {
+		} else if (!lower && pghot_nodes[nid]) {
 			pghot_destroy_node(pghot_nodes[nid]);
 			gone = true;
 		}

@@ -298,7 +298,8 @@ static void pghot_flush_old(struct pghot_cycle *c)
 	int nid;
 
 	for_each_node_mask(nid, c->dram)
-		if (c->targets[nid].nr_folios && c->targets[nid].since != jiffies)
+		if (c->targets[nid].nr_folios &&
+		    time_after(jiffies, c->targets[nid].since))
 			pghot_flush(c, nid);
 }
 

@@ -78,11 +78,14 @@ void pghot_dram_nodes(nodemask_t *mask)
 
 /*
  * May the current task use any DRAM node? For sources that see the task that
- * accesses. Takes no lock, as it may be asked at each page fault: while nodes
- * come or go, either answer will do.
+ * accesses.
  */
 bool pghot_current_may_use_dram(void)
 {
+	/*
+	 * Takes no lock, as it may be asked at each page fault: while nodes come
+	 * or go, either answer will do.
+	 */
 	return data_race(nodes_intersects(pghot_dram, cpuset_current_mems_allowed));
 }
 

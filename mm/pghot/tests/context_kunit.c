@@ -12,13 +12,13 @@
 #include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/irqflags.h>
+#include <linux/nmi.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 
 #ifdef CONFIG_X86_LOCAL_APIC
 #include <asm/apic.h>
-#include <asm/nmi.h>
 #endif
 
 #include "fixture.h"
@@ -82,7 +82,6 @@ static void hardirq_records(struct kunit *test)
 /* The whole way: an interrupt makes a candidate, and kmigrated comes to see it. */
 static void hardirq_wakes_kmigrated(struct kunit *test)
 {
-	struct pghot_fixture *fix = test->priv;
 	unsigned long pfn = page_to_pfn(pghot_slow_pages(test, 0, 0));
 	struct irq_report *r = irq_report(test, pfn);
 	unsigned int i;
