@@ -4,9 +4,10 @@
 # commits.sh build|same-code
 #
 # build: each commit of the series compiles, so that nobody who bisects the kernel
-# gets stuck in it. Compiled are mm, kernel/sched and whatever else the series
-# touches, and the new code as soon as it is there, also before a later commit
-# makes its option visible. With PG_CHECK_FULL: the whole kernel at each commit.
+# gets stuck in it. The first is compiled in all of mm and kernel/sched (the last is
+# what all other checks build); each one in the files that the series touches, and
+# in the new code as soon as it is there, also before a later commit makes its
+# option visible. With PG_CHECK_FULL: the whole kernel at each commit.
 #
 # same-code: without CONFIG_PGHOT the objects hold the instructions and data of the
 # pristine kernel's.
@@ -46,17 +47,22 @@ checkout() {
 	index read-tree --reset -u "$1"
 }
 
-# The whole directories, as a changed header may matter to any file in there.
+# targets whole|parts: what to compile in the tree as it is now.
 targets() {
 	local f
-	printf '%s\n' mm/ kernel/sched/
+	[ "$1" = parts ] || printf '%s\n' mm/ kernel/sched/
 	{
 		touched_files | sed -n 's/\.c$/.o/p'
 		new_files | sed -n 's,/[^/]*\.c$,/,p'
 	} | sort -u | while read -r f; do
 		case $f in
-		mm/* | kernel/sched/* | tools/*) ;;
-		*/) [ ! -d "$tree/$f" ] || printf '%s\n' "$f" ;;
+		tools/*) continue ;;
+		mm/* | kernel/sched/*) [ "$1" = parts ] || continue ;;
+		esac
+		case $f in
+		*/tests/) ;;
+		# Only if the directory above knows of it.
+		*/) ! grep -qs "+= ${f#"${f%/*/}/"}" "$tree/${f%/*/}/Makefile" || printf '%s\n' "$f" ;;
 		*) [ ! -f "$tree/${f%.o}.c" ] || printf '%s\n' "$f" ;;
 		esac
 	done
@@ -73,11 +79,11 @@ compile() {
 # Everything that is compiled at the pristine commit is kept for same-code.
 build_pristine() {
 	local base=$1 key list
-	key=$({ cat "$PG_MACHINE/config/small.config" "$PG_MACHINE/check/commits.sh"; gcc --version; } | sha256sum)
+	key=$({ cat "$PG_MACHINE/config/small.config"; gcc --version; } | sha256sum)
 	[ "$(cat "$pristine_objects/key" 2>/dev/null)" != "$key" ] || return 0
 	checkout "$base"
 	small
-	mapfile -t list < <(targets)
+	mapfile -t list < <(targets whole)
 	compile pristine prepare "${list[@]}"
 	rm -rf "$pristine_objects"
 	mkdir -p "$pristine_objects"
@@ -95,7 +101,7 @@ build_commits() {
 		name=$n-$(git -C "$linux" show -s --format=%f "$c" | cut -c1-40)
 		checkout "$c"
 		small
-		mapfile -t list < <(targets)
+		mapfile -t list < <(targets "$( ((n == 1)) && echo whole || echo parts)")
 		if [ -n "$PG_CHECK_FULL" ]; then
 			list=(bzImage)
 		fi

@@ -12,15 +12,10 @@ PG_MACHINE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 log=$PG_LOG/build-$1.log
 dir=$("$PG_MACHINE/build.sh" "$1")
 [ -f "$dir/arch/x86/boot/bzImage" ] || fail "there is no bzImage in $dir"
-warnings_in "$log"
-
-mapfile -t files < <({ new_files; touched_files; } | grep '\.[ch]$')
-pattern=$(printf '%s\n' "${files[@]}" | sed 's/[.]/\\./g' | paste -sd '|')
-if [ -n "$(warnings_in "$log" "(^|/)($pattern):")" ]; then
+if [ -n "$(warnings_in "$log")" ]; then
+	warnings_in "$log"
 	# Or the next build would have nothing to say.
 	rm -f "$dir/.pghot-stamp"
-	for f in "${files[@]}"; do
-		rm -f "$dir/${f%.[ch]}.o"
-	done
+	{ new_files; touched_files; } | sed -n 's/\.c$/.o/p' | (cd "$dir" && xargs rm -f)
 	fail "warnings"
 fi

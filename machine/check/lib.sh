@@ -93,12 +93,16 @@ merge_config() {
 	kernel_make "$tree" "$dir" olddefconfig
 }
 
-# warnings_in LOG [PATTERN]: the compiler's warnings and errors, but not make's
-# remarks about itself; only on files that match PATTERN.
-warnings_in() { grep -E '(warning|error|WARNING|ERROR): ' "$1" | grep -E -- "${2:-.}" || true; }
+# warnings_in LOG: the warnings and errors about files that the project adds or
+# changes. The kernel has some of its own, depending on compiler and configuration.
+warnings_in() {
+	local ours
+	ours=$({ new_files; touched_files; } | grep '\.[chS]$' | sed 's/[.]/\\./g' | paste -sd '|')
+	grep -E '(warning|error|WARNING|ERROR): ' "$1" | grep -E "(^|[/ ])($ours):|pghot" | sort -u || true
+}
 
 # without_warnings LOG DIR COMMAND...: runs a build with its output in LOG. A warning
-# is as bad as an error. The objects of a build with warnings are removed, as the
+# about the project's files is as bad as an error. The objects of a build with warnings are removed, as the
 # compiler says nothing when it is not run again.
 without_warnings() {
 	local log=$1 dir=$2 rc=0 found start

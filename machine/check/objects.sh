@@ -15,8 +15,6 @@ dir=$tree/.build-check
 mapfile -t dirs < <(new_files | grep '\.c$' | grep -v '^tools/' | xargs -n 1 dirname | sort -u)
 pattern='(^|/)('$(new_files | grep '\.[ch]$' | grep -v '^tools/' | sed 's/[.]/\\./g' | paste -sd '|')'):'
 
-# New files all over the directories that the patches touch as well: messages about
-# code that was there before are of no interest here.
 compile() {
 	small_config "$tree" "$dir"
 	kernel_make "$tree" "$dir" prepare
@@ -25,7 +23,7 @@ compile() {
 
 verdict() {
 	local log=$1 found
-	found=$(warnings_in "$log" "$pattern" | sort -u)
+	found=$(warnings_in "$log" | grep -E "$pattern" || true)
 	if [ -n "$found" ]; then
 		printf '%s\n' "$found"
 		fail "$(wc -l <<<"$found") messages"
