@@ -80,7 +80,7 @@ figure_4() {
 		slow=${N##*/node}
 		for pages in 8192 1; do
 			visited=$(cat $N/visited) promoted=$(cat $N/promoted)
-			./hotset --node $slow --hot-pages $pages --seconds 20 --out out/hot-$pages \
+			./hotset --node $slow --hot-pages $pages --seconds 300 --until 100 --out out/hot-$pages \
 				--label "$pages hot pages" --on $P/enabled_sources=hintfaults >&2
 			{
 				echo pages $(($(cat $N/records)))

@@ -76,13 +76,13 @@ i=1
 while [ $i -le "$PAIRS" ]; do
 	if [ $i = 1 ]; then
 		pghot $i --seconds "$SECONDS_LONG"
-		numa $i --seconds "$SECONDS_LONG" --until-95
+		numa $i --seconds "$SECONDS_LONG" --until 95
 	elif [ $((i % 2)) = 0 ]; then
-		numa $i --seconds "$SECONDS_LONG" --until-95
-		pghot $i --seconds "$SECONDS_LONG" --until-95
+		numa $i --seconds "$SECONDS_LONG" --until 95
+		pghot $i --seconds "$SECONDS_LONG" --until 95
 	else
-		pghot $i --seconds "$SECONDS_LONG" --until-95
-		numa $i --seconds "$SECONDS_LONG" --until-95
+		pghot $i --seconds "$SECONDS_LONG" --until 95
+		numa $i --seconds "$SECONDS_LONG" --until 95
 	fi
 	i=$((i + 1))
 done

@@ -19,6 +19,7 @@ MAX_COLD = 0.01
 MIN_HOT = 0.99
 MAX_RATIO = 1.25
 PAGES_PER_ROW = 256
+SAMPLE_SECONDS = 0.05       # hotset's --period-ms
 
 
 def die(text):
@@ -87,6 +88,11 @@ class Run:
     def map(self, what):
         return read(f"{self.prefix}.{what}").strip()
 
+    def in_time(self):
+        """Share of the samples that were taken when they were due: little of it says
+        that the host had no time for the guest."""
+        return min(1, len(self.samples) * SAMPLE_SECONDS / max(self.samples[-1]["seconds"], SAMPLE_SECONDS))
+
     def hot_percent(self, seconds):
         """Share of the hot pages on DRAM at that time."""
         share = 0
@@ -133,6 +139,7 @@ def make_result(directory, pghot, numa):
     result.update(first.result)
     result.update(core)
     result["seconds"] = first.samples[-1]["seconds"]
+    result["samples_in_time"] = round(statistics.median(r.in_time() for r in pghot + numa), 2)
     result["seconds_to_95"] = own
     result["seconds_to_95_runs"] = [r.seconds_to_95 for r in pghot]
     result["seconds_to_95_numa_balancing"] = other
@@ -354,6 +361,9 @@ def main():
     bad = [what for what, good in result["checks"].items() if not good]
     for what in bad:
         print(f"pghot: error: this does not hold: {what}", file=sys.stderr)
+    if result["samples_in_time"] < 0.6:
+        print(f"pghot: the host was busy: {result['samples_in_time']:.0%} of the samples were taken in time. "
+              "Times mean little then; run this again on a quiet machine", file=sys.stderr)
     return 1 if bad else 0
 
 
