@@ -240,7 +240,7 @@ static void sources_like_reference(struct kunit *test)
 
 	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
 		prandom_seed_state(&rnd, seed);
-		for (round = 0; round < 5000; round++) {
+		for (round = 0; round < 1000; round++) {
 			text[0] = '\0';
 			for (nr = pghot_random(&rnd, 7); nr; nr--)
 				strlcat(text, pieces[pghot_random(&rnd, ARRAY_SIZE(pieces))],
@@ -256,7 +256,7 @@ static void sources_like_reference(struct kunit *test)
 		}
 	}
 	/* It was not all nonsense. */
-	KUNIT_EXPECT_GT(test, valid, 1000);
+	KUNIT_EXPECT_GT(test, valid, 100);
 }
 
 static int no_enable(void)
