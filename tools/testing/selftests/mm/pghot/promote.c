@@ -185,7 +185,7 @@ TEST_F_TIMEOUT(promote, huge_pages, PG_TIMEOUT)
 	ASSERT_EQ(0, pg_sources(false));
 	pg_since(&c);
 
-	EXPECT_EQ(nr - PAGES_PER_THP, c.success);
+	EXPECT_GE(c.success, nr - PAGES_PER_THP);
 	EXPECT_EQ(c.promoted, c.success);
 	EXPECT_GE(c.candidate, c.success);
 	EXPECT_EQ(PAGES_PER_THP, pg_on(p + NR_THP * PAGES_PER_THP * pg_page,
@@ -281,8 +281,8 @@ TEST_F_TIMEOUT(promote, threshold, PG_TIMEOUT)
 	EXPECT_TRUE(pg_wait_until(pg_on_dram(p, 64, 1) == 64));
 	EXPECT_EQ(64, pg_on(once, 64, 1, pg_m.slow));
 	pg_since(&c);
-	EXPECT_EQ(4 * 64, c.recorded);
-	EXPECT_EQ(64, c.candidates);
+	EXPECT_GE(c.recorded, 4 * 64);
+	EXPECT_GE(c.candidates, 64);
 }
 
 /* ===== Tracepoints ===== */
