@@ -41,7 +41,7 @@ demo:
 	@machine/demo.sh
 
 check:
-	@machine/check.sh
+	@machine/check.sh $(CHECKS)
 
 figures:
 	@machine/figures.sh
