@@ -12,6 +12,7 @@
 #include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/irqflags.h>
+#include <linux/mm.h>
 #include <linux/nmi.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
