@@ -29,6 +29,18 @@ option() {
 	[ "${have:-n}" = "$2" ] || fail "CONFIG_$1 is ${have:-n} and not $2"
 }
 
+# add_options NAME...: sets them to y on top of .config.
+add_options() {
+	local fragment o
+	fragment=$(mktemp "${TMPDIR:-/tmp}/pghot-options.XXXXXX")
+	on_exit "rm -f '$fragment'"
+	printf 'CONFIG_%s=y\n' "$@" >"$fragment"
+	merge_config "$tree" "$dir" "$fragment"
+	for o; do
+		option "$o" y
+	done
+}
+
 build() {
 	without_warnings "$raw" "$dir" kernel_make "$tree" "$dir" "$@" || fail "configuration $name: see above"
 	# A file that was left out has not been checked.
@@ -50,23 +62,18 @@ allno)
 	;;
 allmod)
 	kernel_make "$tree" "$dir" allmodconfig
+	# The tests are linked into the kernel, which a modular KUnit does not allow.
+	add_options KUNIT PGHOT_KUNIT_TEST
 	option PGHOT y
-	option PGHOT_KUNIT_TEST y
 	option WERROR y
 	build prepare "${dirs[@]/%//}" "${objects[@]}"
 	;;
 arm64)
 	need_packages gcc-aarch64-linux-gnu
 	export ARCH=arm64
-	fragment=$(mktemp "${TMPDIR:-/tmp}/pghot-arm64.XXXXXX")
-	on_exit "rm -f '$fragment'"
-	printf 'CONFIG_%s=y\n' NUMA NUMA_BALANCING NUMA_MIGRATION MEMORY_HOTPLUG MEMORY_HOTREMOVE \
-		TRANSPARENT_HUGEPAGE MEMCG CPUSETS SYSCTL KUNIT PGHOT PGHOT_KUNIT_TEST >"$fragment"
 	kernel_make "$tree" "$dir" defconfig
-	merge_config "$tree" "$dir" "$fragment"
-	while IFS='=' read -r o v; do
-		option "${o#CONFIG_}" "$v"
-	done <"$fragment"
+	add_options NUMA NUMA_BALANCING NUMA_MIGRATION MEMORY_HOTPLUG MEMORY_HOTREMOVE \
+		TRANSPARENT_HUGEPAGE MEMCG CPUSETS SYSCTL KUNIT PGHOT PGHOT_KUNIT_TEST
 	build prepare "${dirs[@]/%//}" "${objects[@]}"
 	;;
 *)
@@ -80,7 +87,7 @@ arm64)
 		targets=(prepare mm/ kernel/sched/)
 		;;
 	esac
-	[ "$name" != nosmp ] || may_lack=mm/memory-tiers.o
+	[ "$name" != nosmp ] || may_lack='mm/memory-tiers.o mm/mempolicy.o'
 	without_warnings "$raw" "$dir" "$PG_MACHINE/build.sh" "$name" "${targets[@]}" || fail "configuration $name: see above"
 	# build.sh's own log has the compiler's words.
 	if [ -n "$(warnings_in "$PG_LOG/build-$name.log")" ]; then
