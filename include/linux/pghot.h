@@ -135,10 +135,11 @@ pghot_record_range(unsigned long pfn, unsigned long nr_pages, int nid,
 
 #else /* !CONFIG_PGHOT */
 
-static inline bool pghot_enabled(void)
-{
-	return false;
-}
+/*
+ * Macros, where functions would do: the compiler has to see a constant before it
+ * lays out branches, so that a kernel without pghot has the very code that it had.
+ */
+#define pghot_enabled()	false
 
 static inline int pghot_register_source(const struct pghot_source *src)
 {
@@ -199,15 +200,8 @@ void pghot_hintfault(struct folio *folio, int nid);
 
 #else /* !CONFIG_PGHOT_HINTFAULTS */
 
-static inline bool pghot_hintfaults_enabled(void)
-{
-	return false;
-}
-
-static inline bool pghot_hintfaults_used(void)
-{
-	return false;
-}
+#define pghot_hintfaults_enabled()	false
+#define pghot_hintfaults_used()		false
 
 static inline unsigned int pghot_hintfault_stamp(void)
 {
