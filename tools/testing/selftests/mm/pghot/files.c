@@ -326,4 +326,7 @@ TEST_F_TIMEOUT(shmem, several_processes, PG_TIMEOUT)
 	EXPECT_EQ(0, pg_damage(p, NR, 2));
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

@@ -301,4 +301,7 @@ TEST_F_TIMEOUT(hotplug, knobs, PG_TIMEOUT)
 	check_load(_metadata, self->load, self->pid);
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

@@ -143,4 +143,7 @@ TEST_F_TIMEOUT(order, first_faults, PG_TIMEOUT)
 			     NR - NR / 4 - EDGE, 1), EDGE);
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

@@ -147,4 +147,7 @@ TEST_F_TIMEOUT(limit, hottest_first, PG_TIMEOUT)
 	EXPECT_GT(seen, 0);
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

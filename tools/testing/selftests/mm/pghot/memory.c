@@ -205,4 +205,7 @@ TEST_F_TIMEOUT(memory, no_memory, PG_TIMEOUT)
 	EXPECT_TRUE(pg_touch_until(p, 64, 1, pg_on_dram(p, 64, 1) == 64));
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

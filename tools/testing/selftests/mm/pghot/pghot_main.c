@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "kselftest.h"
 #include "pghot_util.h"
 
 #define SCHED_DIR	"/sys/kernel/debug/sched/numa_balancing"

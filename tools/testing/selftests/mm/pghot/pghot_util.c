@@ -18,7 +18,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "kselftest.h"
 #include "pghot_util.h"
 
 #define HUGE_SIZE	(2UL << 20)

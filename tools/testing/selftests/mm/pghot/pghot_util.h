@@ -19,9 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#ifndef __printf
-#define __printf(a, b)	__attribute__((format(printf, a, b)))
-#endif
+#include "kselftest.h"
 
 #define PG_DIR		"/sys/kernel/mm/pghot"
 #define PG_HINT_DIR	PG_DIR "/sources/hintfaults"
@@ -169,11 +167,5 @@ void pg_touch_a_while(const char *p, size_t nr, size_t step);
 		pg_sleep_ms(10);					\
 	__ok;								\
 })
-
-#define PG_HARNESS_MAIN							\
-int main(int argc, char **argv)						\
-{									\
-	return pg_main(argc, argv, test_harness_run);			\
-}
 
 #endif /* PGHOT_UTIL_H */

@@ -400,4 +400,7 @@ TEST_F_TIMEOUT(memcg, cpuset_of_another_group, PG_TIMEOUT)
 	EXPECT_EQ(0, pg_damage(p, NR, 3));
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

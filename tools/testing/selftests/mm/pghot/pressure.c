@@ -286,4 +286,7 @@ TEST_F_TIMEOUT(pressure, demotion, PG_TIMEOUT)
 	EXPECT_EQ(0, pg_damage(q, MORE, 0));
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

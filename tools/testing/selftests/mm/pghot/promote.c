@@ -339,4 +339,7 @@ TEST_F_TIMEOUT(promote, tracepoints, PG_TIMEOUT)
 	rmdir(instance);
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

@@ -219,4 +219,7 @@ TEST_F_TIMEOUT(retry, cooled, PG_TIMEOUT)
 	EXPECT_EQ(NR, pg_on(self->p, NR, 1, pg_m.slow));
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}

@@ -320,4 +320,7 @@ TEST_F_TIMEOUT(suspend, freezer, PG_TIMEOUT)
 	EXPECT_EQ(0, pg_damage(p, nr, 5));
 }
 
-PG_HARNESS_MAIN
+int main(int argc, char **argv)
+{
+	return pg_main(argc, argv, test_harness_run);
+}
