@@ -252,6 +252,7 @@ progress() {
 		last=$(tail -n 1 "$out/$name.log" 2>/dev/null | tr -d '\r' | cut -c1-60)
 		text+="${text:+ | }$name $(hms $((SECONDS - began[$name]))): $last"
 	done
+	[ -n "$text" ] || return 0
 	if [ -t 2 ]; then
 		printf '\r%.*s\033[K' "$(($(tput cols 2>/dev/null || echo 80) - 1))" "$text" >&2
 	else

@@ -108,6 +108,7 @@ without_warnings() {
 	local log=$1 dir=$2 rc=0 found start
 	shift 2
 	start=$(mktemp "${TMPDIR:-/tmp}/pghot-start.XXXXXX")
+	echo "building in $(basename "$dir"), log: $log"
 	"$@" >"$log" 2>&1 || rc=$?
 	found=$(warnings_in "$log")
 	if ((rc)) || [ -n "$found" ]; then
