@@ -17,7 +17,7 @@ def main():
         if line and not line.startswith("#"):
             kind, pattern, reason = re.split(r"\t+", line, maxsplit=2)
             entries.append([kind, re.compile(pattern), reason, 0])
-    left = 0
+    left = []
     for message in sys.stdin:
         message = message.rstrip("\n")
         if not message.strip():
@@ -28,12 +28,13 @@ def main():
                 print(f"accepted: {message}")
                 break
         else:
-            left += 1
-            print(message)
+            left.append(message)
+    for message in left:
+        print(message)
     unused = [e for e in entries if not e[3]]
     for kind, pattern, reason, _ in unused:
         print(f"{sys.argv[1]}: {kind} {pattern.pattern}: accepts nothing, remove it")
-    print(f"{left} messages, {len(unused)} useless entries")
+    print(f"{len(left)} messages, {len(unused)} useless entries")
     return 1 if left or unused else 0
 
 
