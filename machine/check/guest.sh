@@ -34,8 +34,7 @@ case $1 in
 kunit)
 	rc=0
 	log=$PG_CHECK_OUT/kunit.raw
-	OUT=$PG_CHECK_OUT/kunit "$PG_MACHINE/kunit.sh" small >"$log" || rc=$?
-	cat "$log"
+	OUT=$PG_CHECK_OUT/kunit "$PG_MACHINE/kunit.sh" small | tee "$log" || rc=$?
 	cases "$log"
 	exit "$rc"
 	;;
@@ -75,8 +74,7 @@ kselftest)
 	rc=0
 	"$PG_MACHINE/guest.sh" --variant "$variant" --kernel "$kernel" --out "$out" \
 		--files "$out/pghot $PG_MACHINE/guest-kselftest.sh" --timeout "$([ "$variant" = debug ] && echo 5400 || echo 1800)" \
-		-- "$command" >"$log" || rc=$?
-	cat "$log"
+		-- "$command" | tee "$log" || rc=$?
 	cases "$log"
 
 	# The boot's messages count as well.
