@@ -79,7 +79,7 @@ for line in "${checks[@]}"; do
 	chosen=
 	((${#patterns[@]})) || chosen=1
 	for p in "${patterns[@]}"; do
-		if [[ $name = "$p" || $name = "$p"-* ]]; then
+		if [[ $name = "$p" || ( $p = config && $name = config-* ) ]]; then
 			chosen=1
 			used[$p]=1
 		fi
