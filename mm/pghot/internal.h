@@ -10,8 +10,8 @@
  *       pghot_node::lock	a cycle of kmigratedN; lists of sections
  *
  * The record path takes none of them. It finds a section in pghot_sections
- * under RCU; a section is freed after it was erased there and a grace period
- * has passed.
+ * under RCU; the table and a section in it are freed after they were replaced
+ * there and a grace period has passed.
  */
 #ifndef _MM_PGHOT_INTERNAL_H
 #define _MM_PGHOT_INTERNAL_H
@@ -24,10 +24,10 @@
 #include <linux/mutex.h>
 #include <linux/nodemask.h>
 #include <linux/pghot.h>
+#include <linux/rcupdate.h>
 #include <linux/types.h>
 #include <linux/vm_event_item.h>
 #include <linux/wait.h>
-#include <linux/xarray.h>
 
 #include "policy.h"
 #include "record.h"
@@ -76,6 +76,20 @@ struct pghot_section {
 	struct list_head	dead;
 	u16			*records;
 	unsigned long		*ready;
+};
+
+/**
+ * struct pghot_table - sections with records, by number
+ * @rcu: frees it.
+ * @first: number of the first one that it has room for.
+ * @nr: how many it has room for.
+ * @sections: each one, or NULL if it has no records.
+ */
+struct pghot_table {
+	struct rcu_head			rcu;
+	unsigned long			first;
+	unsigned long			nr;
+	struct pghot_section __rcu	*sections[];
 };
 
 /* Most folios in a batch: as many as migrate_pages() takes at once. */
@@ -229,7 +243,7 @@ struct pghot_section *pghot_section_of(unsigned long pfn);
 void pghot_mark_ready(struct pghot_section *sec, unsigned long idx);
 
 /* Sections: section.c */
-extern struct xarray pghot_sections;
+extern struct pghot_table __rcu *pghot_sections;
 
 void pghot_add_sections(unsigned long start_pfn, unsigned long end_pfn);
 int pghot_add_node_sections(struct pghot_node *node);

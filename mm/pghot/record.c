@@ -30,9 +30,6 @@ DEFINE_STATIC_KEY_FALSE(pghot_enabled_key);
  */
 #define PGHOT_MAX_TRIES		8
 
-/* Sections with records, by section number. Read under RCU. */
-DEFINE_XARRAY(pghot_sections);
-
 /* Before the first change of the window, about the default of the knob. */
 static struct pghot_clock pghot_first_clock = {
 	.len	= 3 * HZ,
@@ -41,11 +38,16 @@ static struct pghot_clock pghot_first_clock = {
 static struct pghot_clock __rcu *pghot_clock_ptr =
 	RCU_INITIALIZER(&pghot_first_clock);
 
+static unsigned int pghot_epoch_rcu(unsigned long now)
+{
+	return pghot_clock_epoch(rcu_dereference(pghot_clock_ptr), now);
+}
+
 /* The epoch at @now, not reduced to the bits that a record has. Any context. */
 unsigned int pghot_epoch(unsigned long now)
 {
 	guard(rcu)();
-	return pghot_clock_epoch(rcu_dereference(pghot_clock_ptr), now);
+	return pghot_epoch_rcu(now);
 }
 
 /* Make epochs @ms long. Called by one writer at a time. */
@@ -73,12 +75,16 @@ int pghot_set_window(unsigned int ms)
 }
 
 /*
- * The section of @pfn, or NULL if it has no records. Valid as long as RCU is
- * held, or the lock of its node.
+ * The section of @pfn, or NULL if it has no records. Called under RCU; valid as
+ * long as that is held, or the lock of its node.
  */
 struct pghot_section *pghot_section_of(unsigned long pfn)
 {
-	return xa_load(&pghot_sections, pfn_to_section_nr(pfn));
+	struct pghot_table *table = rcu_dereference(pghot_sections);
+	unsigned long i = pfn_to_section_nr(pfn) - table->first;
+
+	/* A number below the first one wraps. */
+	return i < table->nr ? rcu_dereference(table->sections[i]) : NULL;
 }
 
 /*
@@ -130,19 +136,24 @@ static unsigned int pghot_accessing_node(int nid)
 	return READ_ONCE(pghot_node_index[nid]);
 }
 
-static bool pghot_touch(unsigned long pfn, int nid, enum pghot_source_id src,
-			unsigned int count, unsigned int epoch)
+/* @sec is the section of a page of the folio whose head is @pfn. */
+static bool pghot_touch(struct pghot_section *sec, unsigned long pfn, int nid,
+			enum pghot_source_id src, unsigned int count,
+			unsigned int epoch)
 {
-	struct pghot_section *sec = pghot_section_of(pfn);
 	unsigned int node = pghot_accessing_node(nid);
+	unsigned long idx = pfn - sec->start_pfn;
 	unsigned int tries, heat, threshold;
 	u16 old, new, *rec;
-	unsigned long idx;
 
-	if (!sec)
-		return false;
+	/* The folio began in an earlier section. */
+	if (unlikely(idx >= PAGES_PER_SECTION)) {
+		sec = pghot_section_of(pfn);
+		if (!sec)
+			return false;
+		idx = pfn - sec->start_pfn;
+	}
 
-	idx = pfn - sec->start_pfn;
 	rec = &sec->records[idx];
 	old = READ_ONCE(*rec);
 	for (tries = 0; ; tries++) {
@@ -177,14 +188,18 @@ static bool pghot_touch(unsigned long pfn, int nid, enum pghot_source_id src,
 bool __pghot_record_access(unsigned long pfn, int nid, enum pghot_source_id src,
 			   unsigned long now)
 {
+	struct pghot_section *sec;
+
 	count_vm_event(PGHOT_REPORTED_HINTFAULTS + src);
 
 	guard(rcu)();
-	/* Without a section with records, there may be no struct page. */
-	if (!pghot_section_of(pfn) || !pfn_valid(pfn))
+	/* A page of a section with records has a struct page, others may not. */
+	sec = pghot_section_of(pfn);
+	if (!sec)
 		return false;
 
-	return pghot_touch(pghot_head_pfn(pfn), nid, src, 1, pghot_epoch(now));
+	return pghot_touch(sec, pghot_head_pfn(pfn), nid, src, 1,
+			   pghot_epoch_rcu(now));
 }
 
 /* Out of line part of pghot_record_range(), documented there. */
@@ -193,23 +208,25 @@ unsigned long __pghot_record_range(unsigned long pfn, unsigned long nr_pages,
 				   unsigned int count, unsigned long now)
 {
 	unsigned long end, head, done = ULONG_MAX, recorded = 0;
+	struct pghot_section *sec;
 	unsigned int epoch;
 
 	if (!count)
 		return 0;
 
 	guard(rcu)();
-	epoch = pghot_epoch(now);
+	epoch = pghot_epoch_rcu(now);
 	end = pfn + min(nr_pages, PAGES_PER_SECTION);
 	for (; pfn < end; pfn++) {
-		if (!pghot_section_of(pfn) || !pfn_valid(pfn))
+		sec = pghot_section_of(pfn);
+		if (!sec)
 			continue;
 		head = pghot_head_pfn(pfn);
 		if (head == done)
 			continue;
 		done = head;
 		count_vm_event(PGHOT_REPORTED_HINTFAULTS + src);
-		recorded += pghot_touch(head, nid, src, count, epoch);
+		recorded += pghot_touch(sec, head, nid, src, count, epoch);
 	}
 	return recorded;
 }

@@ -23,13 +23,32 @@
 #define PGHOT_SECTION_BYTES	(sizeof(struct pghot_section) +		\
 				 PGHOT_RECORDS_BYTES + PGHOT_READY_BYTES)
 
+static struct pghot_table pghot_no_sections;
+
+/* Written with pghot_lock held, read under RCU. */
+struct pghot_table __rcu *pghot_sections = RCU_INITIALIZER(&pghot_no_sections);
+
 /* Sections with records; how often there was no memory for some. */
 static unsigned long pghot_nr_sections;
 static unsigned long pghot_nr_failed;
 
+static struct pghot_table *pghot_table(void)
+{
+	return rcu_dereference_protected(pghot_sections,
+					 lockdep_is_held(&pghot_lock));
+}
+
+/* Sections and the table. */
 unsigned long pghot_bytes_in_use(void)
 {
-	return READ_ONCE(pghot_nr_sections) * PGHOT_SECTION_BYTES;
+	unsigned long bytes = READ_ONCE(pghot_nr_sections) * PGHOT_SECTION_BYTES;
+	struct pghot_table *table;
+
+	guard(rcu)();
+	table = rcu_dereference(pghot_sections);
+	if (table != &pghot_no_sections)
+		bytes += struct_size(table, sections, table->nr);
+	return bytes;
 }
 
 unsigned long pghot_alloc_failures(void)
@@ -37,27 +56,46 @@ unsigned long pghot_alloc_failures(void)
 	return READ_ONCE(pghot_nr_failed);
 }
 
-static void pghot_free_section(struct pghot_section *sec)
-{
-	kvfree(sec->records);
-	kfree(sec->ready);
-	kfree(sec);
-}
-
-/* Allocate from @nid only: never from the memory that is described. */
-static struct pghot_section *pghot_alloc_section_on(int nid)
+/*
+ * Zeroed memory in DRAM, as near to @nid as possible: never in the memory that is
+ * described. Or NULL.
+ */
+static void *pghot_alloc(int nid, size_t size)
 {
 	gfp_t gfp = GFP_KERNEL | __GFP_THISNODE | __GFP_NORETRY | __GFP_NOWARN |
 		    __GFP_ZERO;
-	struct pghot_section *sec;
+	nodemask_t dram;
+	void *p = NULL;
+	int target;
 
-	sec = kmalloc_node(sizeof(*sec), gfp, nid);
+	pghot_dram_nodes(&dram);
+	while (!p) {
+		target = pghot_nearest(nid, &dram, pghot_distance);
+		if (target == NUMA_NO_NODE)
+			break;
+		p = kvmalloc_node(size, gfp, target);
+		node_clear(target, dram);
+	}
+	return p;
+}
+
+static void pghot_free_section(struct pghot_section *sec)
+{
+	kvfree(sec->records);
+	kvfree(sec->ready);
+	kvfree(sec);
+}
+
+static struct pghot_section *pghot_alloc_section(int nid)
+{
+	struct pghot_section *sec = pghot_alloc(nid, sizeof(*sec));
+
 	if (!sec)
 		return NULL;
 
 	INIT_LIST_HEAD(&sec->link);
-	sec->ready = kmalloc_node(PGHOT_READY_BYTES, gfp, nid);
-	sec->records = kvmalloc_node(PGHOT_RECORDS_BYTES, gfp, nid);
+	sec->ready = pghot_alloc(nid, PGHOT_READY_BYTES);
+	sec->records = pghot_alloc(nid, PGHOT_RECORDS_BYTES);
 	if (!sec->ready || !sec->records) {
 		pghot_free_section(sec);
 		return NULL;
@@ -65,21 +103,43 @@ static struct pghot_section *pghot_alloc_section_on(int nid)
 	return sec;
 }
 
-static struct pghot_section *pghot_alloc_section(int nid)
+/* Replace the table; it stays for those who look at it. */
+static void pghot_set_table(struct pghot_table *new)
 {
-	struct pghot_section *sec = NULL;
-	nodemask_t dram;
-	int target;
+	struct pghot_table *old = pghot_table();
 
-	pghot_dram_nodes(&dram);
-	while (!sec) {
-		target = pghot_nearest(nid, &dram, pghot_distance);
-		if (target == NUMA_NO_NODE)
-			break;
-		sec = pghot_alloc_section_on(target);
-		node_clear(target, dram);
+	rcu_assign_pointer(pghot_sections, new);
+	if (old != &pghot_no_sections)
+		kvfree_rcu(old, rcu);
+}
+
+/*
+ * Make the table have room for sections @first to @end - 1, too. It never shrinks,
+ * and what is in it stays. Returns false if there is no memory for that.
+ */
+static bool pghot_extend_table(int nid, unsigned long first, unsigned long end)
+{
+	struct pghot_table *new, *old = pghot_table();
+	unsigned long i;
+
+	if (old->nr) {
+		first = min(first, old->first);
+		end = max(end, old->first + old->nr);
 	}
-	return sec;
+	if (end - first == old->nr)
+		return true;
+
+	new = pghot_alloc(nid, struct_size(new, sections, end - first));
+	if (!new)
+		return false;
+
+	new->first = first;
+	new->nr = end - first;
+	for (i = 0; i < old->nr; i++)
+		RCU_INIT_POINTER(new->sections[old->first - first + i],
+				 rcu_access_pointer(old->sections[i]));
+	pghot_set_table(new);
+	return true;
 }
 
 /*
@@ -104,27 +164,52 @@ static struct pghot_node *pghot_section_node(unsigned long nr)
 	return NULL;
 }
 
+static bool pghot_has_records(unsigned long nr)
+{
+	struct pghot_table *table = pghot_table();
+	unsigned long i = nr - table->first;
+
+	return i < table->nr && rcu_access_pointer(table->sections[i]);
+}
+
+/*
+ * Does all of section @nr have struct pages, holes included? The record path does
+ * not ask for each page. What is online is there as a whole: memory of the boot,
+ * or blocks of whole sections that were added later.
+ */
+static bool pghot_has_memmap(unsigned long nr)
+{
+	unsigned long pfn = section_nr_to_pfn(nr);
+	unsigned long end = pfn + PAGES_PER_SECTION;
+
+	for (; pfn < end; pfn += pageblock_nr_pages)
+		if (!pfn_valid(pfn))
+			return false;
+	return true;
+}
+
 static void pghot_add_section(unsigned long nr)
 {
 	struct pghot_section *sec;
+	struct pghot_table *table;
 	struct pghot_node *node;
 
-	if (!online_section_nr(nr) || xa_load(&pghot_sections, nr))
+	if (!online_section_nr(nr) || pghot_has_records(nr))
 		return;
 	node = pghot_section_node(nr);
-	if (!node)
+	if (!node || WARN_ON_ONCE(!pghot_has_memmap(nr)))
 		return;
 
+	if (!pghot_extend_table(node->nid, nr, nr + 1))
+		goto failed;
 	sec = pghot_alloc_section(node->nid);
 	if (!sec)
 		goto failed;
 
 	sec->start_pfn = section_nr_to_pfn(nr);
 	sec->node = node;
-	if (xa_err(xa_store(&pghot_sections, nr, sec, GFP_KERNEL | __GFP_NOWARN))) {
-		pghot_free_section(sec);
-		goto failed;
-	}
+	table = pghot_table();
+	rcu_assign_pointer(table->sections[nr - table->first], sec);
 	WRITE_ONCE(node->nr_sections, node->nr_sections + 1);
 	WRITE_ONCE(pghot_nr_sections, pghot_nr_sections + 1);
 	return;
@@ -157,6 +242,11 @@ int pghot_add_node_sections(struct pghot_node *node)
 	unsigned long end = node_end_pfn(node->nid);
 	unsigned long pfn = node_start_pfn(node->nid);
 
+	lockdep_assert_held(&pghot_lock);
+
+	/* Once, not again for each section. If that fails, section by section. */
+	pghot_extend_table(node->nid, pfn_to_section_nr(pfn),
+			   pfn_to_section_nr(SECTION_ALIGN_UP(end)));
 	for (; pfn < end; pfn += PAGES_PER_SECTION) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -191,28 +281,26 @@ static void pghot_forget_section(struct pghot_node *node, struct pghot_section *
 void pghot_remove_sections(unsigned long start_pfn, unsigned long end_pfn,
 			   struct pghot_node *node)
 {
+	struct pghot_table *table = pghot_table();
+	unsigned long nr = max(pfn_to_section_nr(start_pfn), table->first);
 	struct pghot_section *sec, *next;
-	unsigned long nr;
 	LIST_HEAD(dead);
 
 	lockdep_assert_held(&pghot_lock);
 
-	if (start_pfn >= end_pfn)
-		return;
-
-	xa_for_each_range(&pghot_sections, nr, sec, pfn_to_section_nr(start_pfn),
-			  pfn_to_section_nr(end_pfn - 1)) {
-		if (node && sec->node != node)
+	for (; nr < table->first + table->nr && section_nr_to_pfn(nr) < end_pfn; nr++) {
+		sec = rcu_dereference_protected(table->sections[nr - table->first],
+						lockdep_is_held(&pghot_lock));
+		if (!sec || (node && sec->node != node))
 			continue;
-		xa_erase(&pghot_sections, nr);
+		RCU_INIT_POINTER(table->sections[nr - table->first], NULL);
 		set_bit(PGHOT_SECTION_DEAD, &sec->flags);
 		list_add_tail(&sec->dead, &dead);
 	}
-	if (list_empty(&dead))
-		return;
 
 	/* From here on, no access is recorded there and nothing queued. */
-	synchronize_rcu();
+	if (!list_empty(&dead))
+		synchronize_rcu();
 
 	list_for_each_entry_safe(sec, next, &dead, dead) {
 		node = sec->node;
@@ -224,4 +312,6 @@ void pghot_remove_sections(unsigned long start_pfn, unsigned long end_pfn,
 		WRITE_ONCE(pghot_nr_sections, pghot_nr_sections - 1);
 		cond_resched();
 	}
+	if (!pghot_nr_sections)
+		pghot_set_table(&pghot_no_sections);
 }

@@ -267,23 +267,30 @@ static void records_come_and_go(struct kunit *test)
 	struct pghot_fixture *fix = test->priv;
 	unsigned long pfn = page_to_pfn(pghot_slow_pages(test, 0, 0));
 	const unsigned long pages = PAGES_PER_SECTION;
-	unsigned long nr, count, on;
+	unsigned long nr, count, bytes;
 	struct pghot_section *sec;
+	struct pghot_table *table;
 	struct page *page;
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
-		/* Two bytes and a bit a page, and a header. */
-		on = pghot_bytes_in_use();
+		/* The table; and two bytes and a bit a page, and a header. */
+		table = rcu_dereference_protected(pghot_sections, true);
+		bytes = sizeof(*table);
 		count = 0;
-		xa_for_each(&pghot_sections, nr, sec) {
+		for (nr = 0; nr < table->nr; nr++) {
+			bytes += sizeof(table->sections[nr]);
+			sec = rcu_dereference_protected(table->sections[nr], true);
+			if (!sec)
+				continue;
 			count++;
+			bytes += 2 * pages + pages / 8 + sizeof(*sec);
 			page = is_vmalloc_addr(sec->records) ? vmalloc_to_page(sec->records) :
 							       virt_to_page(sec->records);
 			KUNIT_EXPECT_TRUE(test, node_is_toptier(page_to_nid(page)));
 		}
 		KUNIT_EXPECT_GT(test, count, 0);
-		KUNIT_EXPECT_EQ(test, on, count * (2 * pages + pages / 8 + sizeof(*sec)));
+		KUNIT_EXPECT_EQ(test, pghot_bytes_in_use(), bytes);
 		KUNIT_EXPECT_TRUE(test, pghot_enabled());
 		KUNIT_EXPECT_NOT_NULL(test, fix->node->task);
 		KUNIT_EXPECT_TRUE(test, report(fix, pfn));
@@ -291,7 +298,7 @@ static void records_come_and_go(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, pghot_set_sources(0), 0);
 		KUNIT_EXPECT_FALSE(test, pghot_enabled());
 		KUNIT_EXPECT_EQ(test, pghot_bytes_in_use(), 0);
-		KUNIT_EXPECT_TRUE(test, xa_empty(&pghot_sections));
+		KUNIT_EXPECT_EQ(test, rcu_dereference_protected(pghot_sections, true)->nr, 0);
 		KUNIT_EXPECT_NULL(test, fix->node->task);
 		KUNIT_EXPECT_FALSE(test, report(fix, pfn));
 		/* A source that is about to learn of it. */

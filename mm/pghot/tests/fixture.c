@@ -116,22 +116,25 @@ struct page *pghot_slow_pages(struct kunit *test, unsigned int order, gfp_t gfp)
 	return a->page;
 }
 
-/* The record of a page, or NULL. Stays while the source is enabled. */
+/* What is found stays while the source is enabled. */
+static struct pghot_section *section_of(unsigned long pfn)
+{
+	guard(rcu)();
+	return pghot_section_of(pfn);
+}
+
+/* The record of a page, or NULL. */
 u16 *pghot_record_of(unsigned long pfn)
 {
-	struct pghot_section *sec;
+	struct pghot_section *sec = section_of(pfn);
 
-	guard(rcu)();
-	sec = pghot_section_of(pfn);
 	return sec ? &sec->records[pfn - sec->start_pfn] : NULL;
 }
 
 bool pghot_is_candidate(unsigned long pfn)
 {
-	struct pghot_section *sec;
+	struct pghot_section *sec = section_of(pfn);
 
-	guard(rcu)();
-	sec = pghot_section_of(pfn);
 	return sec && test_bit(pfn - sec->start_pfn, sec->ready);
 }
 
@@ -141,7 +144,7 @@ bool pghot_is_candidate(unsigned long pfn)
  */
 void pghot_reset_record(unsigned long pfn)
 {
-	struct pghot_section *sec = pghot_section_of(pfn);
+	struct pghot_section *sec = section_of(pfn);
 
 	guard(mutex)(&sec->node->lock);
 	WRITE_ONCE(sec->records[pfn - sec->start_pfn], 0);
@@ -154,7 +157,7 @@ void pghot_reset_record(unsigned long pfn)
  */
 bool pghot_wait_dropped(unsigned long pfn)
 {
-	struct pghot_section *sec = pghot_section_of(pfn);
+	struct pghot_section *sec = section_of(pfn);
 	unsigned int i;
 	bool dropped;
 
