@@ -133,6 +133,22 @@ pghot_record_range(unsigned long pfn, unsigned long nr_pages, int nid,
 	return __pghot_record_range(pfn, nr_pages, nid, src, count, now);
 }
 
+void __pghot_demoted(struct folio *folio);
+
+/**
+ * pghot_demoted - a folio was demoted
+ * @folio: the new folio, in the lower tier.
+ *
+ * If it is accessed soon, promotion slows down: see mm/pghot/policy.h.
+ *
+ * Context: process, before anybody can access the folio, which is locked.
+ */
+static __always_inline void pghot_demoted(struct folio *folio)
+{
+	if (pghot_enabled())
+		__pghot_demoted(folio);
+}
+
 #else /* !CONFIG_PGHOT */
 
 /*
@@ -144,6 +160,10 @@ pghot_record_range(unsigned long pfn, unsigned long nr_pages, int nid,
 static inline int pghot_register_source(const struct pghot_source *src)
 {
 	return 0;
+}
+
+static inline void pghot_demoted(struct folio *folio)
+{
 }
 
 static inline bool pghot_record_access(unsigned long pfn, int nid,

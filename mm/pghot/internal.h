@@ -16,6 +16,7 @@
 #ifndef _MM_PGHOT_INTERNAL_H
 #define _MM_PGHOT_INTERNAL_H
 
+#include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/irq_work.h>
 #include <linux/kobject.h>
@@ -159,12 +160,14 @@ struct pghot_cycle {
  * @ready: sections with new candidates, pushed by the record path.
  * @wake: wakes the thread from any context.
  * @wait: where the thread sleeps.
+ * @demoted_hot: pages that were accessed soon after they were demoted to the node.
  * @task: kmigratedN, NULL while no source is enabled. Protected by pghot_lock.
  * @lock: held during a cycle; protects what follows, except that counters are
  *	  read without it.
  * @work: sections with candidates left from earlier cycles.
  * @idle_cycles: cycles in a row that promoted nothing.
  * @bucket: byte budget.
+ * @feedback: what came of earlier promotions.
  * @avg_pages: pages per folio taken in the last cycle, at least 1.
  * @last_drain: jiffies of the last lru_add_drain_all().
  * @cycle: scratch memory of a cycle, NULL while no source is enabled.
@@ -181,12 +184,14 @@ struct pghot_node {
 	struct llist_head	ready;
 	struct irq_work		wake;
 	wait_queue_head_t	wait;
+	atomic_long_t		demoted_hot;
 	struct task_struct	*task;
 
 	struct mutex		lock ____cacheline_aligned_in_smp;
 	struct list_head	work;
 	unsigned int		idle_cycles;
 	struct pghot_bucket	bucket;
+	struct pghot_feedback	feedback;
 	unsigned long		avg_pages;
 	unsigned long		last_drain;
 	struct pghot_cycle	*cycle;

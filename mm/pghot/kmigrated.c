@@ -114,6 +114,11 @@ int pghot_start_kmigrated(struct pghot_node *node)
 	if (near != NUMA_NO_NODE && !cpumask_empty(cpumask_of_node(near)))
 		kthread_affine_preferred(task, cpumask_of_node(near));
 	node->bucket = (struct pghot_bucket) { .last = jiffies };
+	node->feedback = (struct pghot_feedback) {
+		.since		= jiffies,
+		.promoted	= node->promoted,
+		.demoted_hot	= atomic_long_read(&node->demoted_hot),
+	};
 	node->avg_pages = 1;
 	node->idle_cycles = 0;
 	node->last_drain = jiffies;

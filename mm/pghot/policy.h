@@ -22,6 +22,22 @@
  * If the candidates exceed the budget, their pages are counted by heat. All
  * candidates hotter than the cutoff fit; of those at the cutoff as many are
  * taken as the rest of the budget allows; the others wait.
+ *
+ * Feedback
+ * --------
+ *
+ * Where more is hot than DRAM holds, each page that goes up pushes another one
+ * down that is hot as well and comes back: programs pay for both ways and gain
+ * nothing. Pages that are accessed soon after they were demoted tell. In each
+ * promote window, with P pages promoted and D pages accessed that were demoted
+ * no more than four windows ago,
+ *
+ *   4 * D > P   the rate falls to half of that at which the P pages were
+ *               promoted, or less;
+ *   else        it doubles, up to promote_rate_limit_MBps.
+ *
+ * The rate is the limit divided by a power of two, at most 256: promotion never
+ * stops, or nobody would find out that it pays again.
  */
 #ifndef _MM_PGHOT_POLICY_H
 #define _MM_PGHOT_POLICY_H
@@ -66,6 +82,63 @@ static inline bool pghot_bucket_take(struct pghot_bucket *b, u64 bytes)
 static inline void pghot_bucket_return(struct pghot_bucket *b, u64 bytes)
 {
 	b->tokens += bytes;
+}
+
+/* The rate is at least the limit divided by two to the power of this. */
+#define PGHOT_MAX_THROTTLE	8
+
+struct pghot_feedback {
+	unsigned int	throttle;	/* rate = limit >> throttle */
+	unsigned long	since;		/* jiffies at the begin of the window */
+	unsigned long	promoted;	/* pages, counted until then */
+	unsigned long	demoted_hot;
+};
+
+/*
+ * The throttle after a window in which @promoted pages were promoted, @rate bytes a
+ * second, and @demoted_hot were accessed after their demotion.
+ */
+static inline unsigned int pghot_throttle(unsigned int throttle, u64 limit, u64 rate,
+					  unsigned long promoted,
+					  unsigned long demoted_hot)
+{
+	if (demoted_hot <= promoted / 4 || !promoted)
+		return throttle ? throttle - 1 : 0;
+
+	while (throttle < PGHOT_MAX_THROTTLE) {
+		throttle++;
+		if (limit >> throttle <= rate / 2)
+			break;
+	}
+	return throttle;
+}
+
+/*
+ * Look at what came of promotion, if @window jiffies are over. @promoted and
+ * @demoted_hot count from the beginning. Returns the rate that @limit and the
+ * feedback allow.
+ */
+static inline u64 pghot_feedback_rate(struct pghot_feedback *f, unsigned long now,
+				      unsigned long window, u64 limit,
+				      unsigned long promoted,
+				      unsigned long demoted_hot)
+{
+	unsigned long dt = now - f->since, nr = promoted - f->promoted;
+	unsigned long windows = dt / max(window, 1UL);
+	unsigned int throttle;
+
+	if (windows) {
+		throttle = pghot_throttle(f->throttle, limit,
+					  div64_ul((u64)nr * PAGE_SIZE * HZ, dt),
+					  nr, demoted_hot - f->demoted_hot);
+		/* Nobody looked in the others, as there was nothing to promote. */
+		throttle -= min_t(unsigned long, throttle, windows - 1);
+		WRITE_ONCE(f->throttle, throttle);
+		f->since = now;
+		f->promoted = promoted;
+		f->demoted_hot = demoted_hot;
+	}
+	return limit >> f->throttle;
 }
 
 struct pghot_rank {

@@ -398,9 +398,21 @@ static void pghot_plan(struct pghot_cycle *c, u64 rate)
 	}
 }
 
-static void pghot_begin(struct pghot_cycle *c, u64 rate)
+/* Bytes per second that may be promoted now. */
+static u64 pghot_rate(struct pghot_node *node, unsigned long now)
 {
-	u64 sleep_ms = READ_ONCE(pghot_knobs.kmigrated_sleep_ms);
+	u64 limit = (u64)READ_ONCE(pghot_knobs.promote_rate_limit_mbps) * SZ_1M;
+	unsigned int window_ms = READ_ONCE(pghot_knobs.promote_window_ms);
+
+	return pghot_feedback_rate(&node->feedback, now, msecs_to_jiffies(window_ms),
+				   limit, node->promoted,
+				   atomic_long_read(&node->demoted_hot));
+}
+
+/* Returns the rate at which may be promoted. */
+static u64 pghot_begin(struct pghot_cycle *c)
+{
+	u64 rate, sleep_ms = READ_ONCE(pghot_knobs.kmigrated_sleep_ms);
 	int pinned = READ_ONCE(pghot_knobs.target_nid);
 	unsigned long now = jiffies;
 
@@ -423,8 +435,10 @@ static void pghot_begin(struct pghot_cycle *c, u64 rate)
 	c->taken_pages = 0;
 	c->promoted = 0;
 
+	rate = pghot_rate(c->node, now);
 	pghot_bucket_refill(&c->node->bucket, now, rate,
 			    div_u64(rate * 2 * sleep_ms, MSEC_PER_SEC));
+	return rate;
 }
 
 /*
@@ -447,16 +461,16 @@ static void pghot_drain_lru(struct pghot_cycle *c)
  */
 bool pghot_promote_cycle(struct pghot_node *node)
 {
-	u64 rate = (u64)READ_ONCE(pghot_knobs.promote_rate_limit_mbps) * SZ_1M;
 	struct pghot_cycle *c = node->cycle;
 	struct pghot_section *sec, *next;
 	LIST_HEAD(todo);
 	bool left;
+	u64 rate;
 	int nid;
 
 	mutex_lock(&node->lock);
 
-	pghot_begin(c, rate);
+	rate = pghot_begin(c);
 	pghot_collect_ready(node);
 	pghot_plan(c, rate);
 

@@ -136,6 +136,33 @@ static unsigned int pghot_accessing_node(int nid)
 	return READ_ONCE(pghot_node_index[nid]);
 }
 
+/* Documented at pghot_demoted(). */
+void __pghot_demoted(struct folio *folio)
+{
+	unsigned long pfn = folio_pfn(folio);
+	struct pghot_section *sec;
+
+	guard(rcu)();
+	sec = pghot_section_of(pfn);
+	/* Whatever is known is about a page that was there before. */
+	if (sec)
+		WRITE_ONCE(sec->records[pfn - sec->start_pfn],
+			   pghot_rec_demoted(pghot_epoch_rcu(jiffies)));
+}
+
+/* The folio at @pfn was demoted too early: it is in use. */
+static void pghot_count_demoted_hot(struct pghot_section *sec, unsigned long pfn)
+{
+	struct page *page = pfn_to_page(pfn);
+	unsigned long nr = 1;
+
+	/* A guess: the folio may change. */
+	if (PageHead(page))
+		nr = min_t(unsigned long, compound_nr(page), MAX_ORDER_NR_PAGES);
+	count_vm_events(PGHOT_DEMOTED_HOT, nr);
+	atomic_long_add(nr, &sec->node->demoted_hot);
+}
+
 /* @sec is the section of a page of the folio whose head is @pfn. */
 static bool pghot_touch(struct pghot_section *sec, unsigned long pfn, int nid,
 			enum pghot_source_id src, unsigned int count,
@@ -171,6 +198,9 @@ static bool pghot_touch(struct pghot_section *sec, unsigned long pfn, int nid,
 	/* Denied: touches do not count for a while. */
 	if (!heat)
 		return false;
+
+	if (unlikely(pghot_rec_is_demoted(old, epoch)))
+		pghot_count_demoted_hot(sec, pfn);
 
 	threshold = READ_ONCE(pghot_knobs.freq_threshold);
 	trace_pghot_record(pfn, nid, src, heat);

@@ -50,6 +50,10 @@
  * A page that must not be promoted (its owner's policy says so, or it cannot
  * be moved) would come back with each touch. It is marked denied, heat 0 and
  * node PGHOT_NODE_DENIED, and touches do not count in this epoch and the next.
+ *
+ * A page that comes from DRAM by demotion starts with heat 0 and node
+ * PGHOT_NODE_DEMOTED. The first touch tells whether that was too early: so it
+ * was if the mark is not older than four epochs, see policy.h.
  */
 #ifndef _MM_PGHOT_RECORD_H
 #define _MM_PGHOT_RECORD_H
@@ -70,8 +74,9 @@
 /* An epoch may be so many before that of a record and is taken as late. */
 #define PGHOT_NR_LATE		8
 
-/* Indices of DRAM nodes are 0..PGHOT_NR_DRAM - 1, then come two codes. */
-#define PGHOT_NR_DRAM		30
+/* Indices of DRAM nodes are 0..PGHOT_NR_DRAM - 1, then come codes. */
+#define PGHOT_NR_DRAM		29
+#define PGHOT_NODE_DEMOTED	29
 #define PGHOT_NODE_NONE		30
 #define PGHOT_NODE_DENIED	31
 
@@ -190,6 +195,21 @@ static inline bool pghot_rec_is_denied(u16 rec, unsigned int epoch)
 {
 	return pghot_rec_node(rec) == PGHOT_NODE_DENIED &&
 	       pghot_rec_age(rec, epoch) <= 1;
+}
+
+/* How long a demotion is remembered, in epochs. */
+#define PGHOT_DEMOTED_EPOCHS	4
+
+static inline u16 pghot_rec_demoted(unsigned int epoch)
+{
+	return pghot_rec(0, epoch, PGHOT_NODE_DEMOTED);
+}
+
+/* Is it that of a page that was demoted a short time ago, and not touched since? */
+static inline bool pghot_rec_is_demoted(u16 rec, unsigned int epoch)
+{
+	return pghot_rec_node(rec) == PGHOT_NODE_DEMOTED &&
+	       pghot_rec_age(rec, epoch) <= PGHOT_DEMOTED_EPOCHS;
 }
 
 /* The record after @count touches from @node in @epoch. */

@@ -30,6 +30,8 @@ PGHOT_NODE_ATTR(records, READ_ONCE(node->nr_sections) * PAGES_PER_SECTION);
 PGHOT_NODE_ATTR(visited, READ_ONCE(node->visited));
 PGHOT_NODE_ATTR(candidates, READ_ONCE(node->candidates));
 PGHOT_NODE_ATTR(promoted, READ_ONCE(node->promoted));
+PGHOT_NODE_ATTR(demoted_hot, atomic_long_read(&node->demoted_hot));
+PGHOT_NODE_ATTR(throttle, (unsigned long)READ_ONCE(node->feedback.throttle));
 PGHOT_NODE_ATTR(skipped_cold, READ_ONCE(node->skipped[PGHOT_COLD]));
 PGHOT_NODE_ATTR(skipped_gone, READ_ONCE(node->skipped[PGHOT_GONE]));
 PGHOT_NODE_ATTR(skipped_unmovable, READ_ONCE(node->skipped[PGHOT_UNMOVABLE]));
@@ -54,6 +56,8 @@ static struct attribute *pghot_node_attrs[] = {
 	&candidates_attr.attr,
 	&promoted_attr.attr,
 	&target_attr.attr,
+	&demoted_hot_attr.attr,
+	&throttle_attr.attr,
 	&skipped_cold_attr.attr,
 	&skipped_gone_attr.attr,
 	&skipped_unmovable_attr.attr,

@@ -307,7 +307,7 @@ static void records_come_and_go(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, report_range(fix, pfn, 1, 1), 0);
 
 		KUNIT_ASSERT_EQ(test, pghot_enable_source(PGHOT_SRC_HINTFAULTS, true), 0);
-		KUNIT_EXPECT_EQ(test, pghot_bytes_in_use(), on);
+		KUNIT_EXPECT_EQ(test, pghot_bytes_in_use(), bytes);
 		/* New records know nothing. */
 		KUNIT_EXPECT_EQ(test, *pghot_record_of(pfn), 0);
 	}
@@ -409,6 +409,40 @@ static void no_budget_keeps_candidate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, READ_ONCE(*pghot_record_of(pfn)), rec);
 }
 
+/* The first access after a demotion is counted, with all pages of the folio. */
+static void demoted_and_accessed(struct kunit *test)
+{
+	struct pghot_fixture *fix = test->priv;
+	static const unsigned int orders[] = { 0, 3 };
+	unsigned long pfn, before;
+	struct folio *folio;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(orders); i++) {
+		folio = page_folio(pghot_slow_pages(test, orders[i], orders[i] ? __GFP_COMP : 0));
+		pfn = folio_pfn(folio);
+		before = atomic_long_read(&fix->node->demoted_hot);
+
+		/* What was hot here is not that folio. */
+		KUNIT_ASSERT_TRUE(test, report(fix, pfn));
+		pghot_demoted(folio);
+		KUNIT_EXPECT_EQ(test, pghot_rec_heat(*pghot_record_of(pfn)), 0);
+		KUNIT_ASSERT_TRUE(test, report(fix, pfn + folio_nr_pages(folio) - 1));
+		KUNIT_ASSERT_TRUE(test, report(fix, pfn));
+		KUNIT_EXPECT_EQ(test, pghot_rec_heat(*pghot_record_of(pfn)), 2);
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&fix->node->demoted_hot) - before,
+				1 << orders[i]);
+
+		/* Long after, it says nothing. */
+		before = atomic_long_read(&fix->node->demoted_hot);
+		pghot_demoted(folio);
+		pghot_record_access(pfn, fix->dram_nid, PGHOT_SRC_HINTFAULTS,
+				    fix->now + 3700 * HZ);
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&fix->node->demoted_hot), before);
+		pghot_reset_record(pfn);
+	}
+}
+
 static struct kunit_case access_cases[] = {
 	KUNIT_CASE(access_adds_heat),
 	KUNIT_CASE(access_ages),
@@ -417,6 +451,7 @@ static struct kunit_case access_cases[] = {
 	KUNIT_CASE(access_to_tail),
 	KUNIT_CASE(access_crosses_threshold),
 	KUNIT_CASE(access_is_counted),
+	KUNIT_CASE(demoted_and_accessed),
 	KUNIT_CASE(range_of_pages),
 	KUNIT_CASE(range_counts_folios_once),
 	KUNIT_CASE(range_of_nothing),

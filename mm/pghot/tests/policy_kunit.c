@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of the byte budget and of the ranking by heat.
+ * Tests of the byte budget, of the ranking by heat and of the feedback.
  */
 #include <kunit/test.h>
 
@@ -392,6 +392,150 @@ static void rank_all_takes_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, take_ranked(c, ARRAY_SIZE(c), &r), 15 * 512);
 }
 
+/* ===== Feedback ===== */
+
+/* Few come back: the limit is the rate, whatever the limit and the promotion. */
+static void feedback_lets_alone(struct kunit *test)
+{
+	unsigned long now, promoted = 0, demoted_hot = 0, nr;
+	struct pghot_feedback f;
+	unsigned int seed, i;
+	struct rnd_state rnd;
+	u64 limit;
+
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
+		prandom_seed_state(&rnd, seed);
+		now = random_start(&rnd);
+		f = (struct pghot_feedback) {
+			.since = now, .promoted = promoted, .demoted_hot = demoted_hot,
+		};
+		for (i = 0; i < 1000; i++) {
+			limit = random_rate(&rnd);
+			now += pghot_random(&rnd, 5 * HZ);
+			nr = pghot_random(&rnd, 1 << pghot_random(&rnd, 24));
+			promoted += nr;
+			demoted_hot += nr / 4;
+			/* The sums are cut in windows: what comes back comes first. */
+			KUNIT_ASSERT_EQ_MSG(test,
+					    pghot_feedback_rate(&f, now, 1, limit, promoted,
+								demoted_hot),
+					    limit, "seed %u, step %u", seed, i);
+		}
+	}
+}
+
+/* As many come back as go up: each window halves what is really promoted. */
+static void feedback_halves(struct kunit *test)
+{
+	unsigned long now, promoted, demoted_hot, window = 3 * HZ, nr;
+	unsigned int seed, i, throttle;
+	struct pghot_feedback f;
+	struct rnd_state rnd;
+	u64 limit, was, is;
+
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
+		prandom_seed_state(&rnd, seed);
+		now = random_start(&rnd);
+		limit = random_rate(&rnd);
+		promoted = pghot_random64(&rnd);
+		demoted_hot = pghot_random64(&rnd);
+		f = (struct pghot_feedback) {
+			.since = now, .promoted = promoted, .demoted_hot = demoted_hot,
+		};
+		for (i = 0; i < 20; i++) {
+			throttle = f.throttle;
+			was = limit >> (throttle + pghot_random(&rnd, 4));
+			nr = div_u64(was, PAGE_SIZE) * 3;
+			promoted += nr;
+			demoted_hot += nr / 4 + 1;
+			now += window;
+			is = pghot_feedback_rate(&f, now, window, limit, promoted, demoted_hot);
+			KUNIT_ASSERT_LE(test, f.throttle, 8);
+			KUNIT_ASSERT_EQ(test, is, limit >> f.throttle);
+			if (!nr)
+				continue;
+			KUNIT_ASSERT_GE(test, f.throttle, throttle);
+			if (f.throttle < 8)
+				KUNIT_ASSERT_LE_MSG(test, is, was / 2, "seed %u", seed);
+		}
+	}
+}
+
+/* Nothing happens before the window is over; then it is judged as a whole. */
+static void feedback_waits_for_window(struct kunit *test)
+{
+	const unsigned long start = -10UL, window = 100;
+	struct pghot_feedback f = { .since = start };
+	unsigned long dt;
+
+	for (dt = 0; dt < window; dt++)
+		KUNIT_ASSERT_EQ(test, pghot_feedback_rate(&f, start + dt, window, SZ_1G,
+							  dt, dt), SZ_1G);
+	KUNIT_EXPECT_LT(test, pghot_feedback_rate(&f, start + window, window, SZ_1G,
+						  window, window), SZ_1G);
+	KUNIT_EXPECT_EQ(test, f.since, start + window);
+	KUNIT_EXPECT_EQ(test, f.promoted, window);
+	KUNIT_EXPECT_EQ(test, f.demoted_hot, window);
+}
+
+/* From the lowest rate to the limit: eight good windows, or as long without any. */
+static void feedback_recovers(struct kunit *test)
+{
+	struct pghot_feedback f = { .throttle = 8 };
+	unsigned int i;
+
+	for (i = 1; i <= 8; i++)
+		KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, i * 100, 100, SZ_1G, i * 1000,
+							  i * 250), SZ_1G >> (8 - i));
+	f = (struct pghot_feedback) { .throttle = 8 };
+	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, 599, 100, SZ_1G, 0, 0), SZ_1G >> 3);
+	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, 10000, 100, SZ_1G, 0, 0), SZ_1G);
+	/* No promotion is to blame for what was demoted. */
+	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, 11000, 100, SZ_1G, 0, 1000), SZ_1G);
+}
+
+/*
+ * A model of memory: DRAM is full, and each page that is promoted makes one leave,
+ * which is hot in proportion to what is hot in DRAM. With more hot pages than DRAM
+ * has, promotion all but ends; when they fit, all of them get there soon.
+ */
+static void feedback_in_model(struct kunit *test)
+{
+	const unsigned long dram = 100000, window = 3 * HZ;
+	unsigned long hot = 150000, hot_in_dram = 50000, promoted = 0, demoted_hot = 0;
+	unsigned long now = 0, nr, back, at_begin = 0, in_end = 0;
+	struct pghot_feedback f = {};
+	const u64 limit = SZ_64M;
+	u64 rate = limit;
+	unsigned int i;
+
+	for (i = 0; i < 60; i++) {
+		if (i == 40) {
+			hot = 60000;
+			hot_in_dram = min(hot_in_dram, 40000UL);
+		}
+		/* The machine moves 10000 pages in a window, if it may. */
+		nr = min3(div_u64(rate * 3, PAGE_SIZE), 10000ULL, (u64)(hot - hot_in_dram));
+		back = mult_frac(nr, hot_in_dram, dram);
+		/* Reclaim knows hot from cold while there is something cold. */
+		if (hot < dram)
+			back /= 10;
+		hot_in_dram = min(hot_in_dram + nr - back, dram);
+		promoted += nr;
+		demoted_hot += back;
+		now += window;
+		rate = pghot_feedback_rate(&f, now, window, limit, promoted, demoted_hot);
+		if (i < 5)
+			at_begin += nr;
+		else if (i >= 35 && i < 40)
+			in_end += nr;
+	}
+	KUNIT_EXPECT_LT(test, in_end, at_begin / 2);
+	KUNIT_EXPECT_GT(test, in_end, 0);
+	KUNIT_EXPECT_EQ(test, hot_in_dram, hot);
+	KUNIT_EXPECT_EQ(test, rate, limit);
+}
+
 static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(bucket_is_byte_exact),
 	KUNIT_CASE(bucket_debt),
@@ -405,6 +549,11 @@ static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(rank_folios),
 	KUNIT_CASE(rank_borders),
 	KUNIT_CASE(rank_all_takes_all),
+	KUNIT_CASE(feedback_lets_alone),
+	KUNIT_CASE(feedback_halves),
+	KUNIT_CASE(feedback_waits_for_window),
+	KUNIT_CASE(feedback_recovers),
+	KUNIT_CASE(feedback_in_model),
 	{}
 };
 

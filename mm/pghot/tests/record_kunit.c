@@ -78,6 +78,8 @@ static void age_all_words(struct kunit *test)
 					    "word %#x, age %u", word, age);
 			KUNIT_ASSERT_EQ(test, pghot_rec_is_denied(word, epoch),
 					word / 2048 == 31 && age < 2);
+			KUNIT_ASSERT_EQ(test, pghot_rec_is_demoted(word, epoch),
+					word / 2048 == 29 && age < 5);
 		}
 	}
 }
@@ -389,6 +391,27 @@ static void touch_never_denies(struct kunit *test)
 	}
 }
 
+/* A page that was demoted is cold, and is touched for the first time once. */
+static void demoted_until_touched(struct kunit *test)
+{
+	unsigned int epoch, later, node;
+	u16 rec, touched;
+
+	for (epoch = 0; epoch < 128; epoch++) {
+		rec = pghot_rec_demoted(epoch);
+		KUNIT_ASSERT_EQ(test, pghot_rec_heat(rec), 0);
+		KUNIT_ASSERT_FALSE(test, pghot_rec_is_denied(rec, epoch));
+		for (later = 0; later < 119; later++) {
+			KUNIT_ASSERT_EQ(test, pghot_rec_is_demoted(rec, epoch + later),
+					later <= 4);
+			node = later % PGHOT_NR_DRAM;
+			touched = pghot_rec_touch(rec, epoch + later, node, 1);
+			KUNIT_ASSERT_EQ(test, touched, pghot_rec(1, epoch + later, node));
+			KUNIT_ASSERT_FALSE(test, pghot_rec_is_demoted(touched, epoch + later));
+		}
+	}
+}
+
 static struct kunit_case record_cases[] = {
 	KUNIT_CASE(encode_all_fields),
 	KUNIT_CASE(decode_all_words),
@@ -405,6 +428,7 @@ static struct kunit_case record_cases[] = {
 	KUNIT_CASE(grace_epoch),
 	KUNIT_CASE(denied_ignores_touches),
 	KUNIT_CASE(touch_never_denies),
+	KUNIT_CASE(demoted_until_touched),
 	{}
 };
 

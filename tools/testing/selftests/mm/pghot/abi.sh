@@ -134,7 +134,8 @@ test_files() {
 	[ -d $PG/sources ] || say "$PG/sources is missing"
 	for d in "$PG"/nodes/node*; do
 		[ -d "$d" ] || continue
-		for f in records visited candidates promoted target skipped_cold \
+		for f in records visited candidates promoted target demoted_hot \
+			 throttle skipped_cold \
 			 skipped_gone skipped_unmovable skipped_denied skipped_busy \
 			 skipped_pinned skipped_nospace skipped_ratelimit skipped_failed; do
 			mode "$d/$f" 444

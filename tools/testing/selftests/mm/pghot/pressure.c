@@ -19,6 +19,10 @@
 #define MORE		2048
 #define MAX_HOGS	8
 
+/* What a node has room for, and what the program uses, far more than all have. */
+#define ROOM		2048
+#define TOO_MANY	(8 * ROOM)
+
 /* Filling more than that takes too long to be a test. */
 #define MAX_DRAM_KB	(8L << 20)
 
@@ -115,10 +119,11 @@ static long room(int nid)
 }
 
 /*
- * Fill a node and keep it full. With @lock nothing of it can be reclaimed; else
- * it leaves room that reclaim makes to others for a while.
+ * Fill a node but for @keep pages. If that is none, keep it full. With @lock nothing
+ * of it can be reclaimed; else it leaves room that reclaim makes to others for a
+ * while.
  */
-static void fill_node(struct hog *hog, int nid, bool lock)
+static void fill_node(struct hog *hog, int nid, bool lock, long keep)
 {
 	const size_t huge = 2UL << 20;
 	size_t size, used = 0;
@@ -133,19 +138,21 @@ static void fill_node(struct hog *hog, int nid, bool lock)
 
 	/* The bulk in huge pages, where there are any. */
 	madvise(area, size, MADV_HUGEPAGE);
-	while (room(nid) * pg_page > 4 * huge && used + huge <= size) {
+	while ((room(nid) - keep) * pg_page > 4 * huge && used + huge <= size) {
 		pg_touch_write(area + used, huge / pg_page);
 		used += huge;
 	}
 	madvise(area, size, MADV_NOHUGEPAGE);
 	for (;;) {
-		while (room(nid) > 0) {
+		while (room(nid) > keep) {
 			if (used + 16 * pg_page > size)
 				goto fail;
 			pg_touch_write(area + used, 16);
 			used += 16 * pg_page;
 		}
 		hog->ready = 1;
+		while (keep)
+			pause();
 		pg_sleep_ms(lock ? 2 : 200);
 	}
 fail:
@@ -156,7 +163,7 @@ fail:
 }
 
 static void start_hog(struct __test_metadata *_metadata, struct hogs *hogs,
-		      int nid, bool lock)
+		      int nid, bool lock, long keep)
 {
 	struct hog *hog = &hogs->hog[hogs->nr];
 	pid_t pid;
@@ -168,7 +175,7 @@ static void start_hog(struct __test_metadata *_metadata, struct hogs *hogs,
 		pg_run_anywhere();
 		/* Rather this one than the test. */
 		pg_write("/proc/self/oom_score_adj", "1000");
-		fill_node(hog, nid, lock);
+		fill_node(hog, nid, lock, keep);
 	}
 	ASSERT_GT(pid, 0);
 	hogs->pid[hogs->nr++] = pid;
@@ -177,13 +184,13 @@ static void start_hog(struct __test_metadata *_metadata, struct hogs *hogs,
 }
 
 static void start_hogs(struct __test_metadata *_metadata, struct hogs *hogs,
-		       bool lock)
+		       bool lock, long keep)
 {
 	int nid;
 
 	for (nid = 0; nid < PG_MAX_NODES; nid++)
 		if (pg_m.is_dram[nid])
-			start_hog(_metadata, hogs, nid, lock);
+			start_hog(_metadata, hogs, nid, lock, keep);
 }
 
 static void end_hogs(struct hogs *hogs)
@@ -209,7 +216,7 @@ TEST_F_TIMEOUT(pressure, all_full, PG_TIMEOUT)
 	ASSERT_EQ(0, pg_write("/sys/kernel/mm/numa/demotion_enabled", "0"));
 	ASSERT_EQ(0, pg_sources(true));
 	ASSERT_TRUE(pg_heat(q, MORE, 1, 1));
-	start_hogs(_metadata, &self->hogs, true);
+	start_hogs(_metadata, &self->hogs, true, 0);
 
 	pg_count(&c);
 	runs = pg_vmstat("pageoutrun");
@@ -238,7 +245,7 @@ TEST_F_TIMEOUT(pressure, other_node, PG_TIMEOUT)
 	ASSERT_EQ(0, pg_write("/sys/kernel/mm/numa/demotion_enabled", "0"));
 	ASSERT_EQ(0, pg_sources(true));
 	ASSERT_TRUE(pg_heat(self->p, NR, 1, 1));
-	start_hog(_metadata, &self->hogs, pg_m.dram[0], true);
+	start_hog(_metadata, &self->hogs, pg_m.dram[0], true, 0);
 
 	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 1024));
 	EXPECT_TRUE(pg_wait_until(pg_on_dram(self->p, NR, 1) == NR));
@@ -264,7 +271,7 @@ TEST_F_TIMEOUT(pressure, demotion, PG_TIMEOUT)
 	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 0));
 	ASSERT_EQ(0, pg_sources(true));
 	ASSERT_TRUE(pg_heat(q, MORE, 1, 1));
-	start_hogs(_metadata, &self->hogs, false);
+	start_hogs(_metadata, &self->hogs, false, 0);
 
 	demoted = pg_vmstat("pgdemote_kswapd");
 	ASSERT_EQ(0, pg_write("/sys/kernel/mm/numa/demotion_enabled", "1"));
@@ -284,6 +291,59 @@ TEST_F_TIMEOUT(pressure, demotion, PG_TIMEOUT)
 		       pg_vmstat("pgdemote_kswapd") - demoted);
 	end_hogs(&self->hogs);
 	EXPECT_EQ(0, pg_damage(q, MORE, 0));
+}
+
+static long slow_get(const char *file)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "nodes/node%d/%s", pg_m.slow, file);
+	return pg_get(path);
+}
+
+/*
+ * A program uses more than fits into DRAM: what is promoted pushes out what was
+ * promoted before, and promotion slows down. When it uses less, promotion is what
+ * it was.
+ */
+TEST_F_TIMEOUT(pressure, more_than_fits, PG_TIMEOUT)
+{
+	struct pg_counts c;
+	char *q;
+
+	if (pg_write("/sys/kernel/mm/numa/demotion_enabled", "0"))
+		SKIP(return, "no demotion");
+	q = pg_map_slow(TOO_MANY);
+	ASSERT_NE(NULL, q);
+	madvise(q, TOO_MANY * pg_page, MADV_DONTFORK);
+	start_hogs(_metadata, &self->hogs, true, ROOM);
+
+	ASSERT_EQ(0, pg_set("promote_window_ms", 3000));
+	ASSERT_EQ(0, pg_write("/sys/kernel/mm/numa/demotion_enabled", "1"));
+	ASSERT_EQ(0, pg_sources(true));
+	EXPECT_EQ(0, slow_get("throttle"));
+	pg_count(&c);
+	EXPECT_TRUE(pg_touch_until(q, TOO_MANY, 1, slow_get("throttle") > 0));
+	EXPECT_GT(slow_get("demoted_hot"), 0);
+	EXPECT_GT(pg_vmstat("pghot_demoted_hot"), 0);
+	pg_since(&c);
+	EXPECT_GT(c.promoted, 0);
+
+	/* The throttle is looked at when there is something to promote. */
+	EXPECT_TRUE(pg_touch_until(q, NR, 1, ({
+		bool there = pg_on_dram(q, NR, 1) == NR;
+		bool over = !slow_get("throttle");
+
+		if (there && !over) {
+			pg_move_some(q, NR, pg_m.slow);
+			pg_sleep_ms(100);
+		}
+		there && over;
+	})))
+		TH_LOG("%zu of %d on DRAM, throttle %ld", pg_on_dram(q, NR, 1), NR,
+		       slow_get("throttle"));
+	end_hogs(&self->hogs);
+	EXPECT_EQ(0, pg_damage(q, TOO_MANY, 0));
 }
 
 int main(int argc, char **argv)
