@@ -80,7 +80,8 @@ kernel-doc)
 	done
 	;;
 coccicheck)
-	need_packages coccinelle
+	# Some rules are written in OCaml.
+	need_packages coccinelle ocaml-nox
 	mapfile -t files < <(new_files | grep '\.c$')
 	version=$(spatch --version | awk 'NR == 1 { print $3 }')
 	cd "$tree"
