@@ -225,14 +225,13 @@ out:
 
 /*
  * A folio of a batch was not migrated, and is about to go back to the LRU: make
- * it a candidate again and give its bytes back.
+ * it a candidate again.
  */
 void pghot_retry(struct pghot_cycle *c, struct folio *folio)
 {
 	unsigned long pfn = folio_pfn(folio);
 	struct pghot_section *sec;
 
-	pghot_bucket_return(&c->node->bucket, folio_size(folio));
 	pghot_skip(c, pfn, PGHOT_FAILED);
 
 	guard(rcu)();
