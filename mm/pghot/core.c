@@ -17,6 +17,7 @@
 #include <linux/node.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/workqueue.h>
 
 #include "internal.h"
 
@@ -32,6 +33,9 @@ static unsigned long pghot_enabled_mask;
 
 /* Sources that pghot= asks for; enabled at the end of the boot. */
 static unsigned long pghot_boot_mask __initdata;
+
+static void pghot_start_late(struct work_struct *work);
+static DECLARE_WORK(pghot_late_work, pghot_start_late);
 
 /* From late_initcall on: tiers are known, notifiers are registered. */
 static bool pghot_running __read_mostly;
@@ -69,6 +73,8 @@ static int pghot_start_node(struct pghot_node *node)
 {
 	int err = pghot_start_kmigrated(node);
 
+	if (err == -EINTR)
+		return err;
 	if (err) {
 		pr_warn("node %d: kmigrated does not start (%d): nothing is promoted from there\n",
 			node->nid, err);
@@ -110,8 +116,9 @@ static void pghot_create_node(int nid)
 		return;
 	}
 	WRITE_ONCE(pghot_nodes[nid], node);
-	if (pghot_enabled_mask)
-		pghot_start_node(node);
+	/* The task that onlines memory may be killed. */
+	if (pghot_enabled_mask && pghot_start_node(node))
+		schedule_work(&pghot_late_work);
 }
 
 static void pghot_destroy_node(struct pghot_node *node)
@@ -222,13 +229,33 @@ static void pghot_stop_nodes(void)
 			irq_work_sync(&pghot_nodes[nid]->wake);
 }
 
-static int pghot_start_nodes(void)
+/* Start the nodes that have not been. Returns 0 or -EINTR. */
+static int pghot_start_missing(void)
 {
 	int nid, err = 0;
 
 	for (nid = 0; nid < nr_node_ids && !err; nid++)
 		if (pghot_nodes[nid])
 			err = pghot_start_node(pghot_nodes[nid]);
+	return err;
+}
+
+/* A worker is not killed. */
+static void pghot_start_late(struct work_struct *work)
+{
+	cpus_read_lock();
+	get_online_mems();
+	scoped_guard(mutex, &pghot_lock)
+		if (pghot_enabled_mask)
+			pghot_start_missing();
+	put_online_mems();
+	cpus_read_unlock();
+}
+
+static int pghot_start_nodes(void)
+{
+	int err = pghot_start_missing();
+
 	if (err) {
 		pghot_stop_nodes();
 		return err;
@@ -251,8 +278,9 @@ static int pghot_switch_sources(unsigned long mask)
 	for_each_set_bit(id, &mask, PGHOT_NR_SOURCES)
 		if (!pghot_sources[id])
 			return -ENODEV;
+	/* Asked for again: what had no memory for a thread or records may have now. */
 	if (mask == old)
-		return 0;
+		return mask ? pghot_start_missing() : 0;
 
 	if (!old)
 		err = pghot_start_nodes();
@@ -273,7 +301,7 @@ static int pghot_switch_sources(unsigned long mask)
 	if (!pghot_enabled_mask)
 		pghot_stop_nodes();
 	else if (!old && !pghot_nr_nodes())
-		pr_info("no lower-tier memory: sources are enabled for memory that may come\n");
+		pr_info_once("no lower-tier memory: sources are enabled for memory that may come\n");
 	return err;
 }
 

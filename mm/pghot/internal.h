@@ -120,6 +120,8 @@ struct pghot_target {
  * @epoch: the epoch in which the section at hand is looked at.
  * @threshold: heat from which a page is hot.
  * @rank: how far the budget goes.
+ * @stuck: what could not be moved, by heat.
+ * @looks: looks at candidates.
  * @dram: nodes to promote to.
  * @full: those found without room in this cycle.
  * @woken: those on which reclaim was woken in this cycle.
@@ -139,6 +141,8 @@ struct pghot_cycle {
 	unsigned int		epoch;
 	unsigned int		threshold;
 	struct pghot_rank	rank;
+	struct pghot_stuck	stuck;
+	unsigned long		looks;
 	nodemask_t		dram;
 	nodemask_t		full;
 	nodemask_t		woken;
@@ -168,6 +172,8 @@ struct pghot_cycle {
  * @idle_cycles: cycles in a row that promoted nothing.
  * @bucket: byte budget.
  * @feedback: what came of earlier promotions.
+ * @stuck: what could not be moved in earlier cycles, by heat.
+ * @pause: the last pause between cycles, in jiffies.
  * @avg_pages: pages per folio taken in the last cycle, at least 1.
  * @last_drain: jiffies of the last lru_add_drain_all().
  * @cycle: scratch memory of a cycle, NULL while no source is enabled.
@@ -192,6 +198,8 @@ struct pghot_node {
 	unsigned int		idle_cycles;
 	struct pghot_bucket	bucket;
 	struct pghot_feedback	feedback;
+	struct pghot_stuck	stuck;
+	unsigned long		pause;
 	unsigned long		avg_pages;
 	unsigned long		last_drain;
 	struct pghot_cycle	*cycle;

@@ -6,7 +6,8 @@
  * After that it pauses between cycles so that batches form: first for an eighth
  * of kmigrated_sleep_ms, then longer and longer up to that, and not at all while
  * cycles fill a batch. Candidates that are left are looked at again after
- * kmigrated_sleep_ms, or later and later while nothing comes of it.
+ * kmigrated_sleep_ms, or later and later while nothing comes of it. However many
+ * they are, looking at them in vain must not take more than a part of a CPU.
  */
 #define pr_fmt(fmt) "pghot: " fmt
 
@@ -22,6 +23,10 @@
 
 /* The pause between looks at candidates doubles at most so often. */
 #define PGHOT_MAX_BACKOFF	4
+
+/* Looks at candidates that are not promoted, per second; and the longest pause. */
+#define PGHOT_VAIN_LOOKS	(1UL << 20)
+#define PGHOT_MAX_PAUSE		(10UL * HZ)
 
 /* A report filled an empty list. Hard interrupt, or a thread with PREEMPT_RT. */
 void pghot_wake_kmigrated(struct irq_work *work)
@@ -41,12 +46,18 @@ static unsigned long pghot_pause(struct pghot_node *node, unsigned long last,
 				 unsigned long sleep)
 {
 	struct pghot_cycle *c = node->cycle;
+	unsigned long vain, pause;
 
 	if (c->limited)
-		return sleep;
-	if (c->taken_folios >= READ_ONCE(pghot_knobs.kmigrated_batch_nr))
-		return 0;
-	return clamp(2 * last, max(sleep / 8, 1UL), sleep);
+		pause = sleep;
+	else if (c->promoted &&
+		 c->taken_folios >= READ_ONCE(pghot_knobs.kmigrated_batch_nr))
+		pause = 0;
+	else
+		pause = clamp(2 * last, max(sleep / 8, 1UL), sleep);
+
+	vain = c->looks - min(c->looks, c->taken_folios);
+	return max(pause, min(mult_frac(vain, HZ, PGHOT_VAIN_LOOKS), PGHOT_MAX_PAUSE));
 }
 
 static int kmigrated(void *arg)
@@ -71,11 +82,12 @@ static int kmigrated(void *arg)
 		/* New candidates wait for the next cycle as well. */
 		sleep = pghot_sleep_jiffies();
 		pause = pghot_pause(node, pause, sleep);
+		node->pause = pause;
 		wait_event_freezable_timeout(node->wait, kthread_should_stop(), pause);
 		timeout = MAX_SCHEDULE_TIMEOUT;
 		if (left)
-			timeout = (sleep << min(node->idle_cycles, PGHOT_MAX_BACKOFF)) -
-				  pause;
+			timeout = max(sleep << min(node->idle_cycles, PGHOT_MAX_BACKOFF),
+				      pause) - pause;
 	}
 	return 0;
 }
@@ -114,6 +126,8 @@ int pghot_start_kmigrated(struct pghot_node *node)
 	if (near != NUMA_NO_NODE && !cpumask_empty(cpumask_of_node(near)))
 		kthread_affine_preferred(task, cpumask_of_node(near));
 	node->bucket = (struct pghot_bucket) { .last = jiffies };
+	node->stuck = (struct pghot_stuck) {};
+	node->pause = 0;
 	node->feedback = (struct pghot_feedback) {
 		.since		= jiffies,
 		.promoted	= node->promoted,

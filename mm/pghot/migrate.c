@@ -153,8 +153,9 @@ unsigned int pghot_migrate_folios(struct pghot_cycle *c, int dst_nid)
 	promoted += pghot_migrate_list(&b, &target->large);
 
 	/* The others failed, or were freed by their owners. */
-	pghot_bucket_return(&c->node->bucket,
-			    (u64)(target->nr_pages - promoted) << PAGE_SHIFT);
+	if (promoted < target->nr_pages)
+		pghot_bucket_return(&c->node->bucket,
+				    (u64)(target->nr_pages - promoted) << PAGE_SHIFT);
 	trace_pghot_promote(c->node->nid, dst_nid, target->nr_folios, promoted);
 	target->nr_folios = 0;
 	target->nr_pages = 0;

@@ -23,6 +23,10 @@
  * candidates hotter than the cutoff fit; of those at the cutoff as many are
  * taken as the rest of the budget allows; the others wait.
  *
+ * Candidates that could not be moved at their last visit (busy, pinned) are tried
+ * again, but do not count: or a few that are hotter than all others and can never
+ * be moved would take the whole budget and not use it.
+ *
  * Feedback
  * --------
  *
@@ -146,6 +150,39 @@ struct pghot_rank {
 	unsigned int	cutoff;		/* lowest heat that is promoted */
 	unsigned long	quota;		/* pages to take at the cutoff */
 };
+
+/* Pages by heat that were visited and could not be moved. */
+struct pghot_stuck {
+	unsigned long	pages[PGHOT_HEAT_MAX + 1];
+};
+
+/* Leave @stuck out of the ranking. */
+static inline void pghot_rank_discount(struct pghot_rank *r,
+				       const struct pghot_stuck *stuck)
+{
+	unsigned int heat;
+
+	for (heat = 0; heat <= PGHOT_HEAT_MAX; heat++)
+		r->pages[heat] -= min(r->pages[heat], stuck->pages[heat]);
+}
+
+/*
+ * Remember what was found stuck in a cycle, in which candidates from @cutoff on were
+ * visited: @all of them, or as many as the budget allowed. Who was not visited may
+ * or may not be as before: believe a little less of it.
+ */
+static inline void pghot_stuck_update(struct pghot_stuck *stuck,
+				      const struct pghot_stuck *found,
+				      unsigned int cutoff, bool all)
+{
+	unsigned long old;
+	unsigned int heat;
+
+	for (heat = cutoff; heat <= PGHOT_HEAT_MAX; heat++) {
+		old = all ? 0 : stuck->pages[heat] - DIV_ROUND_UP(stuck->pages[heat], 8);
+		stuck->pages[heat] = max(old, found->pages[heat]);
+	}
+}
 
 /* Everything goes: no ranking needed. */
 static inline void pghot_rank_all(struct pghot_rank *r)

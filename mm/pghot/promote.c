@@ -36,15 +36,26 @@ static void pghot_skip(struct pghot_cycle *c, unsigned long pfn,
 	trace_pghot_skip(c->node->nid, pfn, why);
 }
 
-/* Move the sections that the record path queued to the list of work. */
+/*
+ * Move the sections that the record path queued to the list of work. QUEUED is
+ * cleared here and nowhere else, when @queue is free to be used again: a section
+ * that is queued while it is on the list of work stays queued for the next cycle.
+ */
 static void pghot_collect_ready(struct pghot_node *node)
 {
 	struct pghot_section *sec, *next;
 
 	lockdep_assert_held(&node->lock);
 
-	llist_for_each_entry_safe(sec, next, llist_del_all(&node->ready), queue)
+	llist_for_each_entry_safe(sec, next, llist_del_all(&node->ready), queue) {
 		list_move_tail(&sec->link, &node->work);
+		clear_bit(PGHOT_SECTION_QUEUED, &sec->flags);
+	}
+	/*
+	 * Pairs with the barrier in pghot_mark_ready(), which sets a bit and
+	 * then reads QUEUED: the bits are read after this.
+	 */
+	smp_mb__after_atomic();
 }
 
 /*
@@ -229,8 +240,9 @@ out:
  */
 void pghot_retry(struct pghot_cycle *c, struct folio *folio)
 {
-	unsigned long pfn = folio_pfn(folio);
+	unsigned long idx, pfn = folio_pfn(folio);
 	struct pghot_section *sec;
+	unsigned int heat;
 
 	pghot_skip(c, pfn, PGHOT_FAILED);
 
@@ -238,9 +250,22 @@ void pghot_retry(struct pghot_cycle *c, struct folio *folio)
 	sec = pghot_section_of(pfn);
 	if (!sec)
 		return;
-	set_bit(pfn - sec->start_pfn, sec->ready);
+	idx = pfn - sec->start_pfn;
+	heat = pghot_rec_heat_grace(READ_ONCE(sec->records[idx]), c->epoch);
+	c->stuck.pages[heat] += folio_nr_pages(folio);
+	set_bit(idx, sec->ready);
 	if (list_empty(&sec->link))
 		list_add_tail(&sec->link, &c->node->work);
+}
+
+/* Pages of the folio at @pfn; a guess, without a reference. */
+static unsigned long pghot_folio_pages(unsigned long pfn)
+{
+	struct page *page = pfn_to_online_page(pfn);
+
+	if (!page || !PageHead(page))
+		return 1;
+	return min_t(unsigned long, compound_nr(page), MAX_ORDER_NR_PAGES);
 }
 
 static void pghot_visit(struct pghot_cycle *c, struct pghot_section *sec,
@@ -251,8 +276,7 @@ static void pghot_visit(struct pghot_cycle *c, struct pghot_section *sec,
 	unsigned int heat = pghot_rec_heat_grace(rec, c->epoch);
 	enum pghot_skip why;
 
-	pghot_count(c->node->visited, 1);
-	count_vm_event(PGHOT_VISITED);
+	c->looks++;
 
 	if (heat < c->threshold) {
 		pghot_clear_ready(sec, idx, rec);
@@ -282,6 +306,7 @@ static void pghot_visit(struct pghot_cycle *c, struct pghot_section *sec,
 		pghot_drop(sec, idx, rec, pghot_rec_denied(c->epoch));
 		break;
 	default:
+		c->stuck.pages[heat] += pghot_folio_pages(pfn);
 		break;
 	}
 	pghot_skip(c, pfn, why);
@@ -307,13 +332,6 @@ static void pghot_scan_section(struct pghot_cycle *c, struct pghot_section *sec)
 {
 	unsigned long idx;
 
-	clear_bit(PGHOT_SECTION_QUEUED, &sec->flags);
-	/*
-	 * Pairs with the barrier in pghot_mark_ready(), which sets a bit and
-	 * then reads QUEUED.
-	 */
-	smp_mb__after_atomic();
-
 	/* Records may be touched in an epoch that began since the last one. */
 	c->epoch = pghot_epoch(jiffies);
 
@@ -324,16 +342,6 @@ static void pghot_scan_section(struct pghot_cycle *c, struct pghot_section *sec)
 		pghot_flush_old(c);
 		cond_resched();
 	}
-}
-
-/* Pages of the folio at @pfn; a guess, without a reference. */
-static unsigned long pghot_folio_pages(unsigned long pfn)
-{
-	struct page *page = pfn_to_online_page(pfn);
-
-	if (!page || !PageHead(page))
-		return 1;
-	return min_t(unsigned long, compound_nr(page), MAX_ORDER_NR_PAGES);
 }
 
 /* Count the pages of all candidates by heat. */
@@ -351,8 +359,7 @@ static void pghot_rank_candidates(struct pghot_cycle *c)
 		for_each_set_bit(idx, sec->ready, PAGES_PER_SECTION) {
 			rec = READ_ONCE(sec->records[idx]);
 			heat = pghot_rec_heat_grace(rec, c->epoch);
-			pghot_count(c->node->visited, 1);
-			count_vm_event(PGHOT_VISITED);
+			c->looks++;
 			if (heat >= c->threshold)
 				c->rank.pages[heat] +=
 					pghot_folio_pages(sec->start_pfn + idx);
@@ -391,6 +398,7 @@ static void pghot_plan(struct pghot_cycle *c, u64 rate)
 		if (nr * node->avg_pages > budget) {
 			c->limited = true;
 			pghot_rank_candidates(c);
+			pghot_rank_discount(&c->rank, &node->stuck);
 			pghot_rank_cut(&c->rank, budget);
 			return;
 		}
@@ -411,9 +419,10 @@ static u64 pghot_rate(struct pghot_node *node, unsigned long now)
 /* Returns the rate at which may be promoted. */
 static u64 pghot_begin(struct pghot_cycle *c)
 {
-	u64 rate, sleep_ms = READ_ONCE(pghot_knobs.kmigrated_sleep_ms);
+	unsigned int sleep_ms = READ_ONCE(pghot_knobs.kmigrated_sleep_ms);
 	int pinned = READ_ONCE(pghot_knobs.target_nid);
 	unsigned long now = jiffies;
+	u64 rate;
 
 	c->epoch = pghot_epoch(now);
 	c->threshold = READ_ONCE(pghot_knobs.freq_threshold);
@@ -427,6 +436,8 @@ static u64 pghot_begin(struct pghot_cycle *c)
 	}
 	nodes_clear(c->full);
 	nodes_clear(c->woken);
+	memset(&c->stuck, 0, sizeof(c->stuck));
+	c->looks = 0;
 	c->stop = false;
 	c->limited = false;
 	c->nr_off_lru = 0;
@@ -435,6 +446,7 @@ static u64 pghot_begin(struct pghot_cycle *c)
 	c->promoted = 0;
 
 	rate = pghot_rate(c->node, now);
+	sleep_ms = max(sleep_ms, jiffies_to_msecs(c->node->pause));
 	pghot_bucket_refill(&c->node->bucket, now, rate,
 			    div_u64(rate * 2 * sleep_ms, MSEC_PER_SEC));
 	return rate;
@@ -489,6 +501,13 @@ bool pghot_promote_cycle(struct pghot_node *node)
 	for_each_node_mask(nid, c->dram)
 		pghot_flush(c, nid);
 
+	pghot_count(node->visited, c->looks);
+	count_vm_events(PGHOT_VISITED, c->looks);
+	if (c->looks)
+		pghot_stuck_update(&node->stuck, &c->stuck, c->rank.cutoff, !c->stop);
+	/* So that the same ones are not the first each time. */
+	if (c->limited && !c->stop)
+		list_rotate_left(&node->work);
 	if (c->taken_folios)
 		node->avg_pages = DIV_ROUND_UP(c->taken_pages, c->taken_folios);
 	if (c->promoted || (c->limited && rate))

@@ -109,8 +109,8 @@ void pghot_mark_ready(struct pghot_section *sec, unsigned long idx)
 	set_bit(idx, sec->ready);
 
 	/*
-	 * Pairs with the barrier in pghot_scan_section(), which clears QUEUED
-	 * and then reads the bits.
+	 * Pairs with the barrier in pghot_collect_ready(), which clears QUEUED
+	 * before the bits are read.
 	 */
 	smp_mb__after_atomic();
 	if (test_bit(PGHOT_SECTION_QUEUED, &sec->flags) ||

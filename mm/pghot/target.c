@@ -19,6 +19,7 @@
 #include <linux/rmap.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
+#include <linux/secretmem.h>
 #include <linux/spinlock.h>
 #include <linux/swap.h>
 #include <linux/topology.h>
@@ -193,13 +194,21 @@ void pghot_wake_reclaim(struct pghot_cycle *c, int nid, unsigned int order)
  */
 #define PGHOT_MAX_OWNERS	64
 
+/*
+ * Memory of programs has to be where all who have it want it. Page cache belongs to
+ * the file, and policies do not govern it: one who has it mapped and lets it go to a
+ * node is enough, or anybody could hold the text of all others in slow memory.
+ */
 struct pghot_allowed {
-	nodemask_t	*mask;
-	unsigned int	nr_owners;
+	nodemask_t	mask;
+	nodemask_t	any;
+	int		nid;		/* where the folio is */
+	bool		page_cache;
 	bool		busy;
+	unsigned int	nr_owners;
 };
 
-static void pghot_apply_policy(struct mempolicy *pol, nodemask_t *mask)
+static void pghot_apply_policy(struct mempolicy *pol, int nid, nodemask_t *mask)
 {
 	switch (pol->mode) {
 	case MPOL_BIND:
@@ -209,8 +218,11 @@ static void pghot_apply_policy(struct mempolicy *pol, nodemask_t *mask)
 		break;
 	case MPOL_INTERLEAVE:
 	case MPOL_WEIGHTED_INTERLEAVE:
-		/* The page is where the policy wants it. */
-		nodes_clear(*mask);
+		/* The page may be where the policy wants it. */
+		if (node_isset(nid, pol->nodes))
+			nodes_clear(*mask);
+		else
+			nodes_and(*mask, *mask, pol->nodes);
 		break;
 	default:
 		break;
@@ -218,7 +230,8 @@ static void pghot_apply_policy(struct mempolicy *pol, nodemask_t *mask)
 }
 
 /* What the owner of @mm may use. Other threads may have policies of their own. */
-static void pghot_apply_owner(struct mm_struct *mm, bool policy, nodemask_t *mask)
+static void pghot_apply_owner(struct mm_struct *mm, bool policy, int nid,
+			      nodemask_t *mask)
 {
 #ifdef CONFIG_MEMCG
 	struct task_struct *owner;
@@ -230,7 +243,7 @@ static void pghot_apply_owner(struct mm_struct *mm, bool policy, nodemask_t *mas
 
 	task_lock(owner);
 	if (policy && owner->mempolicy)
-		pghot_apply_policy(owner->mempolicy, mask);
+		pghot_apply_policy(owner->mempolicy, nid, mask);
 #ifdef CONFIG_CPUSETS
 	nodes_and(*mask, *mask, owner->mems_allowed);
 #endif
@@ -238,30 +251,64 @@ static void pghot_apply_owner(struct mm_struct *mm, bool policy, nodemask_t *mas
 #endif
 }
 
+static void pghot_apply_vma(struct vm_area_struct *vma, unsigned long addr,
+			    int nid, nodemask_t *mask)
+{
+	struct mempolicy *pol;
+	pgoff_t ilx;
+
+	pol = __get_vma_policy(vma, addr, &ilx);
+	if (pol) {
+		pghot_apply_policy(pol, nid, mask);
+		mpol_cond_put(pol);
+	}
+	pghot_apply_owner(vma->vm_mm, !pol, nid, mask);
+}
+
+/*
+ * The same with what keeps vma->vm_policy. It is not waited for, as rmap locks nest
+ * inside; a program that changes its mappings all the time leaves most of them alone.
+ */
+static bool pghot_try_vma(struct vm_area_struct *vma, unsigned long addr,
+			  int nid, nodemask_t *mask)
+{
+	struct vm_area_struct *locked;
+
+	if (mmap_read_trylock(vma->vm_mm)) {
+		pghot_apply_vma(vma, addr, nid, mask);
+		mmap_read_unlock(vma->vm_mm);
+		return true;
+	}
+
+	locked = lock_vma_under_rcu(vma->vm_mm, addr);
+	if (!locked)
+		return false;
+	if (locked == vma)
+		pghot_apply_vma(vma, addr, nid, mask);
+	vma_end_read(locked);
+	return locked == vma;
+}
+
 static bool pghot_allowed_one(struct folio *folio, struct vm_area_struct *vma,
 			      unsigned long addr, void *arg)
 {
 	struct pghot_allowed *allowed = arg;
-	struct mm_struct *mm = vma->vm_mm;
-	struct mempolicy *pol;
-	pgoff_t ilx;
+	nodemask_t mask = allowed->mask;
 
-	/* Keeps vma->vm_policy. Not waited for: rmap locks nest inside. */
-	if (!mmap_read_trylock(mm)) {
+	if (!pghot_try_vma(vma, addr, allowed->nid, &mask)) {
 		allowed->busy = true;
-		return false;
+		return allowed->page_cache;
 	}
-	pol = __get_vma_policy(vma, addr, &ilx);
-	if (pol) {
-		pghot_apply_policy(pol, allowed->mask);
-		mpol_cond_put(pol);
-	}
-	pghot_apply_owner(mm, !pol, allowed->mask);
-	mmap_read_unlock(mm);
 
-	/* Go on while there is something left to exclude. */
-	return ++allowed->nr_owners < PGHOT_MAX_OWNERS &&
-	       !nodes_empty(*allowed->mask);
+	/* Go on while it makes a difference. */
+	if (++allowed->nr_owners >= PGHOT_MAX_OWNERS)
+		return false;
+	if (allowed->page_cache) {
+		nodes_or(allowed->any, allowed->any, mask);
+		return !nodes_equal(allowed->any, allowed->mask);
+	}
+	allowed->mask = mask;
+	return !nodes_empty(mask);
 }
 
 /*
@@ -274,7 +321,7 @@ static int pghot_folio_movable(struct folio *folio)
 
 	if (!mapping)
 		return 0;
-	if (mapping_inaccessible(mapping))
+	if (mapping_inaccessible(mapping) || secretmem_mapping(mapping))
 		return -EBUSY;
 	if (folio_test_dirty(folio) && !mapping->a_ops->migrate_folio)
 		return -EAGAIN;
@@ -290,7 +337,10 @@ static int pghot_folio_movable(struct folio *folio)
  */
 static int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
 {
-	struct pghot_allowed allowed = { .mask = mask };
+	struct pghot_allowed allowed = {
+		.nid		= folio_nid(folio),
+		.page_cache	= !folio_test_anon(folio) && folio_is_file_lru(folio),
+	};
 	struct rmap_walk_control rwc = {
 		.arg		= &allowed,
 		.rmap_one	= pghot_allowed_one,
@@ -307,13 +357,20 @@ static int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
 	if (!folio_trylock(folio))
 		return -EAGAIN;
 	err = pghot_folio_movable(folio);
+	allowed.mask = *mask;
 	if (!err && folio_mapped(folio) && !nodes_empty(*mask))
 		rmap_walk(folio, &rwc);
 	folio_unlock(folio);
 
 	if (err)
 		return err;
-	return rwc.contended || allowed.busy ? -EAGAIN : 0;
+	if (allowed.page_cache && allowed.nr_owners)
+		allowed.mask = allowed.any;
+	*mask = allowed.mask;
+	/* One who lets page cache go is enough, whatever the others would say. */
+	if (rwc.contended || (allowed.busy && nodes_empty(allowed.any)))
+		return -EAGAIN;
+	return 0;
 }
 
 /*

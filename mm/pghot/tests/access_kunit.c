@@ -409,6 +409,43 @@ static void no_budget_keeps_candidate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, READ_ONCE(*pghot_record_of(pfn)), rec);
 }
 
+/*
+ * A section that kmigrated has left over is queued again and again while it is being
+ * looked at. kmigrated goes on: it would not if a section were queued twice at once.
+ */
+static void left_over_and_queued(struct kunit *test)
+{
+	struct pghot_fixture *fix = test->priv;
+	unsigned long pfn = page_to_pfn(pghot_slow_pages(test, 5, 0)), visited, end;
+	unsigned long idx = pfn % PAGES_PER_SECTION;
+	struct pghot_section *sec;
+	unsigned int cycle, i;
+
+	rcu_read_lock();
+	sec = pghot_section_of(pfn);
+	rcu_read_unlock();
+	KUNIT_ASSERT_NOT_NULL(test, sec);
+	KUNIT_ASSERT_EQ(test, pghot_knob_set(PGHOT_FREQ_THRESHOLD, 1), 0);
+	KUNIT_ASSERT_EQ(test, pghot_knob_set(PGHOT_KMIGRATED_SLEEP_MS, 10), 0);
+
+	for (cycle = 0; cycle < 300; cycle++) {
+		visited = READ_ONCE(fix->node->visited);
+		end = jiffies + 30 * HZ;
+		while (visited == READ_ONCE(fix->node->visited) && time_before(jiffies, end)) {
+			/* The rate is 0: the first one is always left over. */
+			for (i = 0; i < 32; i++) {
+				report(fix, pfn + i);
+				if (i)
+					clear_bit(idx + i, sec->ready);
+			}
+			cond_resched();
+		}
+		if (visited == READ_ONCE(fix->node->visited))
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, cycle, 300);
+}
+
 /* The first access after a demotion is counted, with all pages of the folio. */
 static void demoted_and_accessed(struct kunit *test)
 {
@@ -452,6 +489,7 @@ static struct kunit_case access_cases[] = {
 	KUNIT_CASE(access_crosses_threshold),
 	KUNIT_CASE(access_is_counted),
 	KUNIT_CASE(demoted_and_accessed),
+	KUNIT_CASE(left_over_and_queued),
 	KUNIT_CASE(range_of_pages),
 	KUNIT_CASE(range_counts_folios_once),
 	KUNIT_CASE(range_of_nothing),

@@ -392,6 +392,72 @@ static void rank_all_takes_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, take_ranked(c, ARRAY_SIZE(c), &r), 15 * 512);
 }
 
+/*
+ * A crowd that is hotter than all others and cannot be moved does not hold up the
+ * others for more than a cycle now and then; and when it can be, it goes first.
+ */
+static void rank_stuck(struct kunit *test)
+{
+	const unsigned long crowd = 2000, others = 1000, per_cycle = 25;
+	struct pghot_stuck stuck = {}, found;
+	unsigned long done = 0, budget = 0, nr;
+	unsigned int cycle;
+	struct pghot_rank r;
+
+	for (cycle = 0; cycle < 60 && done < others; cycle++) {
+		/* A bucket of two cycles. */
+		budget = min(budget + per_cycle, 2 * per_cycle);
+		r = (struct pghot_rank) {};
+		r.pages[15] = crowd;
+		r.pages[5] = others - done;
+		pghot_rank_discount(&r, &stuck);
+		pghot_rank_cut(&r, budget);
+
+		nr = r.cutoff < 5 ? others - done : r.cutoff == 5 ? r.quota : 0;
+		nr = min3(nr, budget, others - done);
+		done += nr;
+		budget -= nr;
+		found = (struct pghot_stuck) {};
+		/* The crowd comes last: nobody looks at it if the budget is used up. */
+		if (budget)
+			found.pages[15] = crowd;
+		pghot_stuck_update(&stuck, &found, r.cutoff, budget);
+	}
+	KUNIT_EXPECT_EQ(test, done, others);
+	KUNIT_EXPECT_LE(test, cycle, others / per_cycle + 5);
+	KUNIT_EXPECT_GT(test, stuck.pages[15], 0);
+
+	/* They were visited, and moved. */
+	found = (struct pghot_stuck) {};
+	pghot_stuck_update(&stuck, &found, 0, true);
+	r = (struct pghot_rank) {};
+	r.pages[15] = crowd;
+	pghot_rank_discount(&r, &stuck);
+	pghot_rank_cut(&r, per_cycle);
+	KUNIT_EXPECT_EQ(test, r.cutoff, 15);
+	KUNIT_EXPECT_EQ(test, r.quota, per_cycle);
+}
+
+/* What nobody has seen again is believed less and less; colder ones are kept. */
+static void stuck_fades(struct kunit *test)
+{
+	struct pghot_stuck stuck = {}, found = {};
+	unsigned int i;
+
+	stuck.pages[15] = 1000000;
+	stuck.pages[3] = 7;
+	for (i = 0; i < 100; i++)
+		pghot_stuck_update(&stuck, &found, 4, false);
+	KUNIT_EXPECT_EQ(test, stuck.pages[15], 0);
+	KUNIT_EXPECT_EQ(test, stuck.pages[3], 7);
+	found.pages[3] = 9;
+	pghot_stuck_update(&stuck, &found, 3, false);
+	KUNIT_EXPECT_EQ(test, stuck.pages[3], 9);
+	found.pages[3] = 1;
+	pghot_stuck_update(&stuck, &found, 0, true);
+	KUNIT_EXPECT_EQ(test, stuck.pages[3], 1);
+}
+
 /* ===== Feedback ===== */
 
 /* Few come back: the limit is the rate, whatever the limit and the promotion. */
@@ -549,6 +615,8 @@ static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(rank_folios),
 	KUNIT_CASE(rank_borders),
 	KUNIT_CASE(rank_all_takes_all),
+	KUNIT_CASE(rank_stuck),
+	KUNIT_CASE(stuck_fades),
 	KUNIT_CASE(feedback_lets_alone),
 	KUNIT_CASE(feedback_halves),
 	KUNIT_CASE(feedback_waits_for_window),

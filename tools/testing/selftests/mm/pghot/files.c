@@ -153,6 +153,40 @@ TEST_F_TIMEOUT(files, private_read_only, PG_TIMEOUT)
 	check_mapping(_metadata, p);
 }
 
+/*
+ * Page cache is everybody's: one who never touched it, but says that it is to be in
+ * slow memory, does not hold it there for the others.
+ */
+TEST_F_TIMEOUT(files, claimed_by_another, PG_TIMEOUT)
+{
+	int fd = make_file(self->dir, "file"), to_parent[2];
+	pid_t pid;
+	char *p;
+
+	if (!strcmp(variant->type, "tmpfs"))
+		SKIP(return, "shared memory has a policy of its own");
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, fsync(fd));
+	ASSERT_EQ(0, pipe(to_parent));
+	pid = pg_fork();
+	if (!pid) {
+		p = mmap(NULL, NR * pg_page, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (p == MAP_FAILED || pg_mbind(p, NR, MPOL_BIND, &pg_m.slow, 1) ||
+		    write(to_parent[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ASSERT_GT(pid, 0);
+	ASSERT_EQ(1, read(to_parent[0], &(char){}, 1));
+
+	p = mmap(NULL, NR * pg_page, PROT_READ, MAP_PRIVATE, fd, 0);
+	ASSERT_NE(MAP_FAILED, p);
+	check_mapping(_metadata, p);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* Pages that were written to and not written back. */
 TEST_F_TIMEOUT(files, dirty, PG_TIMEOUT)
 {

@@ -2,6 +2,9 @@
 /*
  * The limit of the rate, and who goes first under it.
  */
+#include <fcntl.h>
+#include <sys/uio.h>
+
 #include "kselftest_harness.h"
 #include "pghot_util.h"
 
@@ -111,6 +114,38 @@ TEST_F_TIMEOUT(limit, zero_stops, PG_TIMEOUT)
 	EXPECT_EQ(256, pg_on(p, 256, 1, pg_m.slow));
 	EXPECT_EQ(0, now.promoted);
 	EXPECT_EQ(0, now.candidate);
+}
+
+/*
+ * Pages that cannot be moved, hotter than all others and more than the budget of a
+ * cycle: they wait, and the others do not wait for them.
+ */
+TEST_F_TIMEOUT(limit, immovable_do_not_count, PG_TIMEOUT)
+{
+	enum { CROWD = 2048, NR = 512 };
+	char *crowd = pg_map_slow(CROWD), *p = pg_map_slow(NR);
+	struct iovec iov = { crowd, CROWD * pg_page };
+	int fds[2];
+
+	ASSERT_NE(NULL, crowd);
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, pg_sources(true));
+	ASSERT_TRUE(pg_heat(crowd, CROWD, 1, 4));
+	ASSERT_TRUE(pg_heat(p, NR, 1, 1));
+	ASSERT_EQ(0, pipe(fds));
+	if (fcntl(fds[1], F_SETPIPE_SZ, CROWD * (int)pg_page) < 0)
+		SKIP(return, "no pipe of that size");
+	ASSERT_EQ(CROWD * pg_page, vmsplice(fds[1], &iov, 1, 0));
+
+	/* 102 pages a cycle. */
+	ASSERT_EQ(0, pg_set("kmigrated_sleep_ms", 50));
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 8));
+	EXPECT_TRUE(pg_wait_until(pg_on_dram(p, NR, 1) == NR));
+	EXPECT_EQ(CROWD, pg_on(crowd, CROWD, 1, pg_m.slow));
+	close(fds[0]);
+	close(fds[1]);
+	/* They have not been given up. */
+	EXPECT_TRUE(pg_wait_until(pg_on_dram(crowd, CROWD, 1) == CROWD));
 }
 
 /* Lower addresses must not go first: the hotter pages are mapped last. */

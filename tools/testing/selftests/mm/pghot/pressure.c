@@ -3,6 +3,7 @@
  * Promotion to DRAM that is full: another node, or reclaim and patience.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -299,6 +300,46 @@ static long slow_get(const char *file)
 
 	snprintf(path, sizeof(path), "nodes/node%d/%s", pg_m.slow, file);
 	return pg_get(path);
+}
+
+/*
+ * Somebody has a group's memory reclaimed all the time, as daemons do to see what
+ * it needs. That is no shortage of DRAM, and does not slow down promotion.
+ */
+TEST_F_TIMEOUT(pressure, proactive_reclaim, PG_TIMEOUT)
+{
+	enum { PAGES = 4096 };
+	const char *group;
+	long before;
+	pid_t pid;
+	char *q;
+
+	if (pg_write("/sys/kernel/mm/numa/demotion_enabled", "1"))
+		SKIP(return, "no demotion");
+	group = pg_cgroup("reclaimed");
+	if (!group || pg_cgroup_write(group, "memory.reclaim", "4096") == -ENOENT)
+		SKIP(return, "no memory.reclaim");
+	ASSERT_EQ(0, pg_set("promote_window_ms", 500));
+	ASSERT_EQ(0, pg_sources(true));
+	pid = pg_fork();
+	if (!pid) {
+		if (pg_cgroup_enter(group))
+			_exit(1);
+		q = pg_map(PAGES);
+		for (;;)
+			pg_touch_write(q, PAGES);
+	}
+	ASSERT_GT(pid, 0);
+
+	before = pg_vmstat("pgdemote_proactive");
+	EXPECT_TRUE(pg_wait_until(({
+		pg_cgroup_write(group, "memory.reclaim", "4194304");
+		EXPECT_EQ(0, slow_get("throttle"));
+		pg_vmstat("pgdemote_proactive") - before >= 3 * PAGES;
+	})));
+	EXPECT_EQ(0, slow_get("throttle"));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 /*

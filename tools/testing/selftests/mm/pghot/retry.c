@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -15,6 +16,10 @@
 #include "pghot_util.h"
 
 #define NR	32
+
+#ifndef __NR_memfd_secret
+#define __NR_memfd_secret	447
+#endif
 
 /* Of mm/gup_test.h, as far as it is needed. */
 struct pin_longterm_test {
@@ -132,7 +137,7 @@ struct writer {
 	atomic_int stop;
 };
 
-/* Has the lock of the address space for writing nearly all the time. */
+/* Has the lock of the address space for writing nearly all the time, in no need of it. */
 static void *lock_address_space(void *arg)
 {
 	struct writer *w = arg;
@@ -147,29 +152,48 @@ static void *lock_address_space(void *arg)
 	return NULL;
 }
 
-/* It cannot be told who owns the page. */
-TEST_F_TIMEOUT(retry, busy, PG_TIMEOUT)
+/* A program that changes mappings all the time does not lose the use of DRAM. */
+TEST_F_TIMEOUT(retry, changing_mappings, PG_TIMEOUT)
 {
 	struct writer w = { .size = 4096 * pg_page, };
 	pthread_t thread;
 
-	w.area = pg_map(4096);
-	ASSERT_NE(NULL, w.area);
+	/* Never in one VMA with the pages. */
+	w.area = mmap(NULL, w.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	ASSERT_NE(MAP_FAILED, w.area);
 	pg_fill(w.area, 4096, 0);
-	pg_count(&self->c);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, lock_address_space, &w));
 	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 1024));
-	/* If all of them slip through, others are made hot. */
-	EXPECT_TRUE(pg_wait_until(({
-		if (pg_on_dram(self->p, NR, 1) == NR) {
-			pg_move_some(self->p, NR, pg_m.slow);
-			pg_heat(self->p, NR, 1, 1);
-		}
-		skipped(&self->c, PG_BUSY) > 0;
-	})));
+	EXPECT_TRUE(pg_wait_until(pg_on_dram(self->p, NR, 1) == NR));
+	EXPECT_FALSE(w.stop);
 	w.stop = 1;
 	pthread_join(thread, NULL);
-	EXPECT_TRUE(pg_wait_until(pg_on_dram(self->p, NR, 1) == NR));
+}
+
+/* Memory that can never be migrated is found out once, not again and again. */
+TEST_F_TIMEOUT(retry, secret, PG_TIMEOUT)
+{
+	int fd = syscall(__NR_memfd_secret, 0);
+	char *q;
+
+	if (fd < 0)
+		SKIP(return, "no memfd_secret");
+	ASSERT_EQ(0, ftruncate(fd, NR * pg_page));
+	q = mmap(NULL, NR * pg_page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, q);
+	ASSERT_EQ(0, pg_bind(pg_m.slow));
+	pg_touch_write(q, NR);
+	ASSERT_EQ(0, pg_no_policy());
+	if (pg_on(q, NR, 1, pg_m.slow) != NR)
+		SKIP(return, "memfd_secret does not take pages of the slow node");
+
+	pg_count(&self->c);
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 1024));
+	EXPECT_TRUE(pg_touch_until(q, NR, 1, skipped(&self->c, PG_UNMOVABLE) >= NR));
+	pg_touch_a_while(q, NR, 1);
+	EXPECT_EQ(0, skipped(&self->c, PG_FAILED));
+	EXPECT_EQ(NR, pg_on(q, NR, 1, pg_m.slow));
 }
 
 /* Pages that a CPU has not yet put on the LRU. */

@@ -265,6 +265,86 @@ TEST_F_TIMEOUT(stress, intact, PG_TIMEOUT)
 
 /* ===== Suspend ===== */
 
+FIXTURE(switched)
+{
+};
+
+FIXTURE_SETUP(switched)
+{
+	const char *missing = pg_start(PG_NEED_PROMOTION);
+
+	if (missing)
+		SKIP(return, "%s", missing);
+}
+
+FIXTURE_TEARDOWN(switched)
+{
+	pg_stop();
+}
+
+/*
+ * What the scan has noted in slow pages stays there after the source was disabled.
+ * When they move to DRAM then, NUMA balancing must not take it for a CPU.
+ */
+TEST_F_TIMEOUT(switched, to_numa_balancing, PG_TIMEOUT)
+{
+	size_t nr = 4096;
+	long faults;
+	char *p;
+	int i;
+
+	ASSERT_EQ(0, pg_write("/proc/sys/kernel/numa_balancing", "1"));
+	ASSERT_EQ(0, pg_any_hint_fault_is_hot());
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 0));
+	p = pg_map_slow(nr);
+	ASSERT_NE(NULL, p);
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, pg_sources(true));
+		ASSERT_TRUE(pg_heat(p, nr, 1, 1));
+		ASSERT_EQ(0, pg_sources(false));
+		ASSERT_TRUE(pg_move(p, nr, pg_m.dram[0]));
+		faults = pg_vmstat("numa_hint_faults");
+		EXPECT_TRUE(pg_touch_until(p, nr, 1,
+					   pg_vmstat("numa_hint_faults") - faults >= nr));
+		ASSERT_TRUE(pg_to_slow(p, nr));
+	}
+	EXPECT_EQ(0, pg_damage(p, nr, 0));
+}
+
+/* Whoever enables the source is killed at any moment: it is on, or it is off. */
+TEST_F_TIMEOUT(switched, by_one_who_is_killed, PG_TIMEOUT)
+{
+	struct pg_deadline d = pg_deadline();
+	pid_t pid[4];
+	int i, k;
+
+	for (i = 0; i < 40 && !pg_expired(&d); i++) {
+		for (k = 0; k < 4; k++) {
+			pid[k] = pg_fork();
+			if (!pid[k]) {
+				for (;;) {
+					pg_sources(false);
+					pg_sources(true);
+				}
+			}
+			ASSERT_GT(pid[k], 0);
+		}
+		pg_sleep_ms(20 + 7 * i % 40);
+		for (k = 0; k < 4; k++)
+			kill(pid[k], SIGKILL);
+		for (k = 0; k < 4; k++)
+			waitpid(pid[k], NULL, 0);
+		if (pg_get("enabled_sources")) {
+			EXPECT_GT(pg_get("bytes_in_use"), 0);
+			EXPECT_EQ(0, system("grep -qs '^kmigrated' /proc/[0-9]*/comm"));
+		} else {
+			EXPECT_EQ(0, pg_get("bytes_in_use"));
+			EXPECT_NE(0, system("grep -qs '^kmigrated' /proc/[0-9]*/comm"));
+		}
+	}
+	EXPECT_GT(i, 0);
+}
+
 FIXTURE(suspend)
 {
 };
