@@ -11,8 +11,11 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
 #include <linux/vmstat.h>
+
+#include <trace/events/pghot.h>
 
 #include "fixture.h"
 
@@ -409,41 +412,87 @@ static void no_budget_keeps_candidate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, READ_ONCE(*pghot_record_of(pfn)), rec);
 }
 
+/* Two sections with candidates that wait, and what the probe did to them. */
+struct requeue {
+	struct pghot_fixture	*fix;
+	unsigned long		pfn[2];
+	struct pghot_section	*sec[2];
+	int			second;		/* the one that is visited second */
+	unsigned int		stage;
+	unsigned int		queued;		/* how often it is on the list */
+};
+
+/* Called by kmigrated whenever it leaves a candidate where it is. */
+static void requeue_probe(void *data, int nid, unsigned long pfn, unsigned int why)
+{
+	struct requeue *r = data;
+	struct pghot_section *sec;
+	struct llist_node *pos;
+	unsigned int steps = 0;
+	int i = pfn - r->sec[1]->start_pfn < PAGES_PER_SECTION;
+
+	switch (READ_ONCE(r->stage)) {
+	case 0:
+		/* Queue the one that has its turn later in this cycle. */
+		r->second = !i;
+		report(r->fix, r->pfn[r->second] + 1);
+		WRITE_ONCE(r->stage, 1);
+		break;
+	case 1:
+		if (i != r->second)
+			break;
+		report(r->fix, r->pfn[r->second] + 2);
+		/* If it is there twice, the list has no end. */
+		for (pos = READ_ONCE(r->fix->node->ready.first); pos && steps < 1000;
+		     pos = READ_ONCE(pos->next), steps++) {
+			sec = llist_entry(pos, struct pghot_section, queue);
+			r->queued += sec == r->sec[r->second];
+		}
+		WRITE_ONCE(r->stage, 2);
+		break;
+	}
+}
+
 /*
- * A section that kmigrated has left over is queued again and again while it is being
- * looked at. kmigrated goes on: it would not if a section were queued twice at once.
+ * A section that kmigrated has left over is queued while kmigrated is busy with
+ * another one, and once more while it is looked at. It must not be on the list twice.
  */
 static void left_over_and_queued(struct kunit *test)
 {
+	struct requeue *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
 	struct pghot_fixture *fix = test->priv;
-	unsigned long pfn = page_to_pfn(pghot_slow_pages(test, 5, 0)), visited, end;
-	unsigned long idx = pfn % PAGES_PER_SECTION;
-	struct pghot_section *sec;
-	unsigned int cycle, i;
+	unsigned long visited;
+	unsigned int i;
 
-	rcu_read_lock();
-	sec = pghot_section_of(pfn);
-	rcu_read_unlock();
-	KUNIT_ASSERT_NOT_NULL(test, sec);
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->fix = fix;
+	for (i = 0; i < 256 && (i < 2 || r->sec[0] == r->sec[1]); i++) {
+		r->pfn[!!i] = page_to_pfn(pghot_slow_pages(test, 9, 0));
+		rcu_read_lock();
+		r->sec[!!i] = pghot_section_of(r->pfn[!!i]);
+		rcu_read_unlock();
+		KUNIT_ASSERT_NOT_NULL(test, r->sec[!!i]);
+	}
+	if (r->sec[0] == r->sec[1])
+		kunit_skip(test, "no two sections with free memory");
+
 	KUNIT_ASSERT_EQ(test, pghot_knob_set(PGHOT_FREQ_THRESHOLD, 1), 0);
 	KUNIT_ASSERT_EQ(test, pghot_knob_set(PGHOT_KMIGRATED_SLEEP_MS, 10), 0);
+	/* The rate is 0: they are left over. */
+	visited = READ_ONCE(fix->node->visited);
+	KUNIT_ASSERT_TRUE(test, report(fix, r->pfn[0]));
+	KUNIT_ASSERT_TRUE(test, report(fix, r->pfn[1]));
+	for (i = 0; i < 3000 && READ_ONCE(fix->node->visited) < visited + 8; i++)
+		msleep(20);
 
-	for (cycle = 0; cycle < 300; cycle++) {
-		visited = READ_ONCE(fix->node->visited);
-		end = jiffies + 30 * HZ;
-		while (visited == READ_ONCE(fix->node->visited) && time_before(jiffies, end)) {
-			/* The rate is 0: the first one is always left over. */
-			for (i = 0; i < 32; i++) {
-				report(fix, pfn + i);
-				if (i)
-					clear_bit(idx + i, sec->ready);
-			}
-			cond_resched();
-		}
-		if (visited == READ_ONCE(fix->node->visited))
-			break;
-	}
-	KUNIT_EXPECT_EQ(test, cycle, 300);
+	if (register_trace_pghot_skip(requeue_probe, r))
+		kunit_skip(test, "needs CONFIG_TRACEPOINTS");
+	for (i = 0; i < 3000 && READ_ONCE(r->stage) < 2; i++)
+		msleep(20);
+	unregister_trace_pghot_skip(requeue_probe, r);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_EQ(test, r->stage, 2);
+	KUNIT_EXPECT_EQ(test, r->queued, 1);
 }
 
 /* The first access after a demotion is counted, with all pages of the folio. */
