@@ -80,14 +80,20 @@ arm64)
 	# build.sh verifies that each option of the variant has its effect.
 	dir=$tree/.build-$name
 	targets=(prepare "${dirs[@]/%//}" "${objects[@]}")
+	[ "$name" != nosmp ] || may_lack='mm/memory-tiers.o mm/mempolicy.o'
 	case $name in
-	nosmp | off)
-		# mm as a whole: nosmp has no NUMA, and so lacks some of the
-		# files; same-code compares what off gives.
+	off)
+		# mm as a whole: same-code compares what comes of it.
 		targets=(prepare mm/ kernel/sched/)
 		;;
+	nosmp)
+		# No NUMA, and so not all of the files.
+		targets=(prepare)
+		for f in "${objects[@]}"; do
+			[[ " $may_lack " = *" $f "* ]] || targets+=("$f")
+		done
+		;;
 	esac
-	[ "$name" != nosmp ] || may_lack='mm/memory-tiers.o mm/mempolicy.o'
 	without_warnings "$raw" "$dir" "$PG_MACHINE/build.sh" "$name" "${targets[@]}" || fail "configuration $name: see above"
 	# build.sh's own log has the compiler's words.
 	if [ -n "$(warnings_in "$PG_LOG/build-$name.log")" ]; then

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/mempolicy.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -160,8 +161,8 @@ TEST_F_TIMEOUT(files, private_read_only, PG_TIMEOUT)
 TEST_F_TIMEOUT(files, claimed_by_another, PG_TIMEOUT)
 {
 	int fd = make_file(self->dir, "file"), to_parent[2];
+	char *p, byte;
 	pid_t pid;
-	char *p;
 
 	if (!strcmp(variant->type, "tmpfs"))
 		SKIP(return, "shared memory has a policy of its own");
@@ -178,7 +179,7 @@ TEST_F_TIMEOUT(files, claimed_by_another, PG_TIMEOUT)
 			pause();
 	}
 	ASSERT_GT(pid, 0);
-	ASSERT_EQ(1, read(to_parent[0], &(char){}, 1));
+	ASSERT_EQ(1, read(to_parent[0], &byte, 1));
 
 	p = mmap(NULL, NR * pg_page, PROT_READ, MAP_PRIVATE, fd, 0);
 	ASSERT_NE(MAP_FAILED, p);

@@ -125,6 +125,7 @@ static const char * const saved_paths[] = {
 	PG_HINT_DIR "/latency_faults",
 	"/proc/sys/kernel/numa_balancing",
 	"/sys/kernel/mm/numa/demotion_enabled",
+	"/proc/sys/vm/percpu_pagelist_high_fraction",
 	"/sys/kernel/mm/ksm/run",
 	"/sys/kernel/mm/ksm/sleep_millisecs",
 	"/sys/kernel/mm/ksm/pages_to_scan",
