@@ -16,6 +16,7 @@
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
 
@@ -25,7 +26,7 @@
 #define PGHOT_MAX_BACKOFF	4
 
 /* Looks at candidates that are not promoted, per second; and the longest pause. */
-#define PGHOT_VAIN_LOOKS	(1UL << 20)
+#define PGHOT_VAIN_LOOKS	SZ_1M
 #define PGHOT_MAX_PAUSE		(10UL * HZ)
 
 /* A report filled an empty list. Hard interrupt, or a thread with PREEMPT_RT. */
