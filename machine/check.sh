@@ -13,12 +13,13 @@
 #   --no-cache  run also those static checks that passed before with the same
 #               input (tests in the guest always run)
 #
-# Two checks run at a time: one that builds and one in the guest.
+# Three checks run at a time: one that builds, one in the guest, and one in the slow
+# guest with the debug kernel.
 
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# Name, what it does it with (build or guest), the input that decides its result
+# Name, what it does it with (build, guest or debug), the input that decides its result
 # (see key_of; "-": run it always), the checks that must come before it if they
 # run, and the command in machine/check/. The order here is the order of the runs.
 checks=(
@@ -47,12 +48,12 @@ checks=(
 	'variables       guest -        kernel-small   variables.sh'
 	'kunit           guest -        kernel-small   guest.sh kunit'
 	'kselftest       guest -        kernel-small   guest.sh kselftest small'
-	'kselftest-debug guest -        kernel-debug   guest.sh kselftest debug'
+	'kselftest-debug debug -        kernel-debug   guest.sh kselftest debug'
 	'demo            guest -        kernel-small   other.sh demo'
 	'deb-boot        guest -        deb            other.sh deb-boot'
 )
 
-usage() { sed -n '4,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '4,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 out=$PG_BUILD/check
 export PG_CHECK_OUT=$out
@@ -232,7 +233,7 @@ ready() {
 # Starts what can start; true if something is running or has ended just now.
 start_some() {
 	local l name
-	for l in build guest; do
+	for l in build guest debug; do
 		[ -z "${running[$l]:-}" ] || continue
 		for name in "${names[@]}"; do
 			if [ "${lane[$name]}" != "$l" ] || [ -n "${status[$name]:-}" ] || ! ready "$name"; then
@@ -246,7 +247,7 @@ start_some() {
 
 progress() {
 	local l name text='' last
-	for l in build guest; do
+	for l in build guest debug; do
 		name=${running[$l]:-}
 		[ -n "$name" ] || continue
 		last=$(tail -n 1 "$out/$name.log" 2>/dev/null | tr -d '\r' | cut -c1-60)
