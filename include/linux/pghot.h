@@ -133,20 +133,22 @@ pghot_record_range(unsigned long pfn, unsigned long nr_pages, int nid,
 	return __pghot_record_range(pfn, nr_pages, nid, src, count, now);
 }
 
-void __pghot_demoted(struct folio *folio);
+void __pghot_demoted(struct folio *folio, int nid);
 
 /**
- * pghot_demoted - a folio was demoted
- * @folio: the new folio, in the lower tier.
+ * pghot_demoted - kswapd has demoted a folio
+ * @folio: the new folio, in a lower tier.
+ * @nid: node that it comes from. Nothing happens if that is in a lower tier, too.
  *
- * If it is accessed soon, promotion slows down: see mm/pghot/policy.h.
+ * If it is accessed soon, promotion slows down: see mm/pghot/policy.h. An access
+ * that is reported at the same time may get lost.
  *
- * Context: process, before anybody can access the folio, which is locked.
+ * Context: process; @folio is locked, and not mapped yet.
  */
-static __always_inline void pghot_demoted(struct folio *folio)
+static __always_inline void pghot_demoted(struct folio *folio, int nid)
 {
 	if (pghot_enabled())
-		__pghot_demoted(folio);
+		__pghot_demoted(folio, nid);
 }
 
 #else /* !CONFIG_PGHOT */
@@ -162,7 +164,7 @@ static inline int pghot_register_source(const struct pghot_source *src)
 	return 0;
 }
 
-static inline void pghot_demoted(struct folio *folio)
+static inline void pghot_demoted(struct folio *folio, int nid)
 {
 }
 

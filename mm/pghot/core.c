@@ -91,6 +91,12 @@ static void pghot_stop_node(struct pghot_node *node)
 	irq_work_sync(&node->wake);
 }
 
+/* From memory hotplug, whose task may be killed: have a worker do the rest. */
+static void pghot_start_later(void)
+{
+	queue_work(system_dfl_long_wq, &pghot_late_work);
+}
+
 static void pghot_create_node(int nid)
 {
 	struct pghot_node *node;
@@ -116,9 +122,8 @@ static void pghot_create_node(int nid)
 		return;
 	}
 	WRITE_ONCE(pghot_nodes[nid], node);
-	/* The task that onlines memory may be killed. */
 	if (pghot_enabled_mask && pghot_start_node(node))
-		schedule_work(&pghot_late_work);
+		pghot_start_later();
 }
 
 static void pghot_destroy_node(struct pghot_node *node)
@@ -152,8 +157,8 @@ static void pghot_update_nodes(void)
 
 	/* Sections that it shared with another node belong to that one now. */
 	for (nid = 0; nid < nr_node_ids; nid++)
-		if (pghot_nodes[nid])
-			pghot_add_node_sections(pghot_nodes[nid]);
+		if (pghot_nodes[nid] && pghot_add_node_sections(pghot_nodes[nid]))
+			pghot_start_later();
 }
 
 /*
@@ -310,7 +315,7 @@ static int pghot_switch_sources(unsigned long mask)
  *
  * Returns 0, -ERANGE for a bit that means nothing, -ENODEV for a source that is
  * not there, -EINTR if the task is being killed, or what a source returned; then
- * nothing has changed.
+ * the same sources are enabled as before.
  */
 int pghot_set_sources(unsigned long mask)
 {

@@ -173,7 +173,7 @@ struct pghot_cycle {
  * @bucket: byte budget.
  * @feedback: what came of earlier promotions.
  * @stuck: what could not be moved in earlier cycles, by heat.
- * @pause: the last pause between cycles, in jiffies.
+ * @pause: the last pause between cycles, in jiffies; written by the thread only.
  * @avg_pages: pages per folio taken in the last cycle, at least 1.
  * @last_drain: jiffies of the last lru_add_drain_all().
  * @cycle: scratch memory of a cycle, NULL while no source is enabled.
@@ -190,8 +190,9 @@ struct pghot_node {
 	struct llist_head	ready;
 	struct irq_work		wake;
 	wait_queue_head_t	wait;
-	atomic_long_t		demoted_hot;
 	struct task_struct	*task;
+
+	atomic_long_t		demoted_hot ____cacheline_aligned_in_smp;
 
 	struct mutex		lock ____cacheline_aligned_in_smp;
 	struct list_head	work;
@@ -282,7 +283,7 @@ unsigned int pghot_migrate_folios(struct pghot_cycle *c, int dst_nid);
 
 /* Promotion: promote.c */
 void pghot_retry(struct pghot_cycle *c, struct folio *folio);
-bool pghot_promote_cycle(struct pghot_node *node);
+bool pghot_promote_cycle(struct pghot_node *node, unsigned long idle);
 
 /* kmigratedN: kmigrated.c */
 int pghot_start_kmigrated(struct pghot_node *node);

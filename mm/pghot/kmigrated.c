@@ -25,8 +25,9 @@
 /* The pause between looks at candidates doubles at most so often. */
 #define PGHOT_MAX_BACKOFF	4
 
-/* Looks at candidates that are not promoted, per second; and the longest pause. */
+/* Looks at candidates that are not promoted, per second. */
 #define PGHOT_VAIN_LOOKS	SZ_1M
+/* The bucket must not hold more than 20 seconds' worth, see policy.h. */
 #define PGHOT_MAX_PAUSE		(10UL * HZ)
 
 /* A report filled an empty list. Hard interrupt, or a thread with PREEMPT_RT. */
@@ -47,7 +48,7 @@ static unsigned long pghot_pause(struct pghot_node *node, unsigned long last,
 				 unsigned long sleep)
 {
 	struct pghot_cycle *c = node->cycle;
-	unsigned long vain, pause;
+	unsigned long vain, pause, window;
 
 	if (c->limited)
 		pause = sleep;
@@ -57,20 +58,25 @@ static unsigned long pghot_pause(struct pghot_node *node, unsigned long last,
 	else
 		pause = clamp(2 * last, max(sleep / 8, 1UL), sleep);
 
+	/* Longer than half a window, and candidates would cool meanwhile. */
+	window = msecs_to_jiffies(READ_ONCE(pghot_knobs.promote_window_ms));
 	vain = c->looks - min(c->looks, c->taken_folios);
-	return max(pause, min(mult_frac(vain, HZ, PGHOT_VAIN_LOOKS), PGHOT_MAX_PAUSE));
+	return max(pause, min3(mult_frac(vain, HZ, PGHOT_VAIN_LOOKS), window / 2,
+			       PGHOT_MAX_PAUSE));
 }
 
 static int kmigrated(void *arg)
 {
 	unsigned long timeout = MAX_SCHEDULE_TIMEOUT, pause = 0, sleep;
 	struct pghot_node *node = arg;
+	unsigned long began, idle;
 	bool left;
 
 	set_freezable();
 	while (!kthread_should_stop()) {
 		if (timeout && llist_empty(&node->ready))
 			pause = 0;
+		began = jiffies;
 		wait_event_freezable_timeout(node->wait,
 					     kthread_should_stop() ||
 					     !llist_empty(&node->ready),
@@ -78,12 +84,14 @@ static int kmigrated(void *arg)
 		if (kthread_should_stop())
 			break;
 
-		left = pghot_promote_cycle(node);
+		/* Without candidates, there was nothing to be slow with. */
+		idle = timeout == MAX_SCHEDULE_TIMEOUT ? jiffies - began : 0;
+		left = pghot_promote_cycle(node, idle);
 
 		/* New candidates wait for the next cycle as well. */
 		sleep = pghot_sleep_jiffies();
 		pause = pghot_pause(node, pause, sleep);
-		node->pause = pause;
+		WRITE_ONCE(node->pause, pause);
 		wait_event_freezable_timeout(node->wait, kthread_should_stop(), pause);
 		timeout = MAX_SCHEDULE_TIMEOUT;
 		if (left)
@@ -129,11 +137,10 @@ int pghot_start_kmigrated(struct pghot_node *node)
 	node->bucket = (struct pghot_bucket) { .last = jiffies };
 	node->stuck = (struct pghot_stuck) {};
 	node->pause = 0;
-	node->feedback = (struct pghot_feedback) {
-		.since		= jiffies,
-		.promoted	= node->promoted,
-		.demoted_hot	= atomic_long_read(&node->demoted_hot),
-	};
+	node->feedback.since = jiffies;
+	node->feedback.promoted = node->promoted;
+	node->feedback.demoted_hot = atomic_long_read(&node->demoted_hot);
+	WRITE_ONCE(node->feedback.throttle, 0);
 	node->avg_pages = 1;
 	node->idle_cycles = 0;
 	node->last_drain = jiffies;

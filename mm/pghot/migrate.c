@@ -90,11 +90,17 @@ static void pghot_account(struct mem_cgroup *memcg, int nid, unsigned int nr_pag
 static void pghot_forget(unsigned long pfn)
 {
 	struct pghot_section *sec;
+	u16 rec, *word;
 
 	guard(rcu)();
 	sec = pghot_section_of(pfn);
-	if (sec)
-		WRITE_ONCE(sec->records[pfn - sec->start_pfn], 0);
+	if (!sec)
+		return;
+	word = &sec->records[pfn - sec->start_pfn];
+	rec = READ_ONCE(*word);
+	/* Reclaim may have put another folio there already. */
+	if (pghot_rec_node(rec) != PGHOT_NODE_DEMOTED)
+		cmpxchg(word, rec, 0);
 }
 
 /* Migrate a list. Returns the pages that arrived. */

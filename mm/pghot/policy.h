@@ -23,8 +23,8 @@
  * candidates hotter than the cutoff fit; of those at the cutoff as many are
  * taken as the rest of the budget allows; the others wait.
  *
- * Candidates that could not be moved at their last visit (busy, pinned) are tried
- * again, but do not count: or a few that are hotter than all others and can never
+ * Candidates that could not be moved at their last visit (busy, pinned, no room) are
+ * tried again, but do not count: or a few that are hotter than all others and can never
  * be moved would take the whole budget and not use it.
  *
  * Feedback
@@ -41,7 +41,8 @@
  *   else        it doubles, up to promote_rate_limit_MBps.
  *
  * The rate is the limit divided by a power of two, at most 256: promotion never
- * stops, or nobody would find out that it pays again.
+ * stops, or nobody would find out that it pays again. A rate that is lower than that
+ * by itself does no harm and says nothing.
  */
 #ifndef _MM_PGHOT_POLICY_H
 #define _MM_PGHOT_POLICY_H
@@ -106,7 +107,7 @@ static inline unsigned int pghot_throttle(unsigned int throttle, u64 limit, u64 
 					  unsigned long promoted,
 					  unsigned long demoted_hot)
 {
-	if (demoted_hot <= promoted / 4 || !promoted)
+	if (demoted_hot <= promoted / 4 || rate < limit >> (PGHOT_MAX_THROTTLE + 1))
 		return throttle ? throttle - 1 : 0;
 
 	while (throttle < PGHOT_MAX_THROTTLE) {
@@ -128,21 +129,26 @@ static inline u64 pghot_feedback_rate(struct pghot_feedback *f, unsigned long no
 				      unsigned long demoted_hot)
 {
 	unsigned long dt = now - f->since, nr = promoted - f->promoted;
-	unsigned long windows = dt / max(window, 1UL);
 	unsigned int throttle;
 
-	if (windows) {
+	if (dt >= max(window, 1UL)) {
 		throttle = pghot_throttle(f->throttle, limit,
 					  div64_ul((u64)nr * PAGE_SIZE * HZ, dt),
 					  nr, demoted_hot - f->demoted_hot);
-		/* Nobody looked in the others, as there was nothing to promote. */
-		throttle -= min_t(unsigned long, throttle, windows - 1);
 		WRITE_ONCE(f->throttle, throttle);
 		f->since = now;
 		f->promoted = promoted;
 		f->demoted_hot = demoted_hot;
 	}
 	return limit >> f->throttle;
+}
+
+/* There was nothing to promote for @dt jiffies: windows in which all was well. */
+static inline void pghot_feedback_idle(struct pghot_feedback *f, unsigned long dt,
+				       unsigned long window)
+{
+	WRITE_ONCE(f->throttle, f->throttle - min_t(unsigned long, f->throttle,
+						    dt / max(window, 1UL)));
 }
 
 struct pghot_rank {

@@ -49,13 +49,17 @@ static void pghot_collect_ready(struct pghot_node *node)
 
 	llist_for_each_entry_safe(sec, next, llist_del_all(&node->ready), queue) {
 		list_move_tail(&sec->link, &node->work);
-		clear_bit(PGHOT_SECTION_QUEUED, &sec->flags);
+		/*
+		 * Release: @next has been read. Pairs with test_and_set_bit()
+		 * in pghot_mark_ready(), after which @queue is written.
+		 */
+		clear_bit_unlock(PGHOT_SECTION_QUEUED, &sec->flags);
 	}
 	/*
 	 * Pairs with the barrier in pghot_mark_ready(), which sets a bit and
 	 * then reads QUEUED: the bits are read after this.
 	 */
-	smp_mb__after_atomic();
+	smp_mb();
 }
 
 /*
@@ -305,6 +309,8 @@ static void pghot_visit(struct pghot_cycle *c, struct pghot_section *sec,
 		/* A touch must not bring the page back for a while. */
 		pghot_drop(sec, idx, rec, pghot_rec_denied(c->epoch));
 		break;
+	case PGHOT_RATELIMIT:
+		break;
 	default:
 		c->stuck.pages[heat] += pghot_folio_pages(pfn);
 		break;
@@ -405,19 +411,19 @@ static void pghot_plan(struct pghot_cycle *c, u64 rate)
 	}
 }
 
-/* Bytes per second that may be promoted now. */
-static u64 pghot_rate(struct pghot_node *node, unsigned long now)
+/* Bytes per second that may be promoted now. @idle: see pghot_promote_cycle(). */
+static u64 pghot_rate(struct pghot_node *node, unsigned long now, unsigned long idle)
 {
 	u64 limit = (u64)READ_ONCE(pghot_knobs.promote_rate_limit_mbps) * SZ_1M;
-	unsigned int window_ms = READ_ONCE(pghot_knobs.promote_window_ms);
+	unsigned long window = msecs_to_jiffies(READ_ONCE(pghot_knobs.promote_window_ms));
 
-	return pghot_feedback_rate(&node->feedback, now, msecs_to_jiffies(window_ms),
-				   limit, node->promoted,
+	pghot_feedback_idle(&node->feedback, idle, window);
+	return pghot_feedback_rate(&node->feedback, now, window, limit, node->promoted,
 				   atomic_long_read(&node->demoted_hot));
 }
 
 /* Returns the rate at which may be promoted. */
-static u64 pghot_begin(struct pghot_cycle *c)
+static u64 pghot_begin(struct pghot_cycle *c, unsigned long idle)
 {
 	unsigned int sleep_ms = READ_ONCE(pghot_knobs.kmigrated_sleep_ms);
 	int pinned = READ_ONCE(pghot_knobs.target_nid);
@@ -445,7 +451,7 @@ static u64 pghot_begin(struct pghot_cycle *c)
 	c->taken_pages = 0;
 	c->promoted = 0;
 
-	rate = pghot_rate(c->node, now);
+	rate = pghot_rate(c->node, now, idle);
 	sleep_ms = max(sleep_ms, jiffies_to_msecs(c->node->pause));
 	pghot_bucket_refill(&c->node->bucket, now, rate,
 			    div_u64(rate * 2 * sleep_ms, MSEC_PER_SEC));
@@ -468,9 +474,10 @@ static void pghot_drain_lru(struct pghot_cycle *c)
 }
 
 /*
- * One cycle. Returns true if there are candidates left.
+ * One cycle, after @idle jiffies without any candidate. Returns true if there are
+ * candidates left.
  */
-bool pghot_promote_cycle(struct pghot_node *node)
+bool pghot_promote_cycle(struct pghot_node *node, unsigned long idle)
 {
 	struct pghot_cycle *c = node->cycle;
 	struct pghot_section *sec, *next;
@@ -481,7 +488,7 @@ bool pghot_promote_cycle(struct pghot_node *node)
 
 	mutex_lock(&node->lock);
 
-	rate = pghot_begin(c);
+	rate = pghot_begin(c, idle);
 	pghot_collect_ready(node);
 	pghot_plan(c, rate);
 
@@ -503,8 +510,9 @@ bool pghot_promote_cycle(struct pghot_node *node)
 
 	pghot_count(node->visited, c->looks);
 	count_vm_events(PGHOT_VISITED, c->looks);
-	if (c->looks)
-		pghot_stuck_update(&node->stuck, &c->stuck, c->rank.cutoff, !c->stop);
+	if (c->looks && c->hold == PGHOT_NR_SKIP)
+		pghot_stuck_update(&node->stuck, &c->stuck, c->rank.cutoff,
+				   !c->stop && c->rank.quota);
 	/* So that the same ones are not the first each time. */
 	if (c->limited && !c->stop)
 		list_rotate_left(&node->work);

@@ -11,6 +11,7 @@
 
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
+#include <linux/memory-tiers.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -137,10 +138,13 @@ static unsigned int pghot_accessing_node(int nid)
 }
 
 /* Documented at pghot_demoted(). */
-void __pghot_demoted(struct folio *folio)
+void __pghot_demoted(struct folio *folio, int nid)
 {
 	unsigned long pfn = folio_pfn(folio);
 	struct pghot_section *sec;
+
+	if (!node_is_toptier(nid))
+		return;
 
 	guard(rcu)();
 	sec = pghot_section_of(pfn);

@@ -26,7 +26,8 @@
 static struct pghot_table pghot_no_sections;
 
 /* Written with pghot_lock held, read under RCU. */
-struct pghot_table __rcu *pghot_sections = RCU_INITIALIZER(&pghot_no_sections);
+struct pghot_table __rcu *pghot_sections __read_mostly =
+	RCU_INITIALIZER(&pghot_no_sections);
 
 /* Sections with records; how often there was no memory for some. */
 static unsigned long pghot_nr_sections;
@@ -114,8 +115,8 @@ static void pghot_set_table(struct pghot_table *new)
 }
 
 /*
- * Make the table have room for sections @first to @end - 1, too. It never shrinks,
- * and what is in it stays. Returns false if there is no memory for that.
+ * Make the table have room for sections @first to @end - 1, too. What is in it stays,
+ * and it does not shrink before it is empty. Returns false if there is no memory.
  */
 static bool pghot_extend_table(int nid, unsigned long first, unsigned long end)
 {
@@ -182,7 +183,7 @@ static bool pghot_has_memmap(unsigned long nr)
 	unsigned long pfn = section_nr_to_pfn(nr);
 	unsigned long end = pfn + PAGES_PER_SECTION;
 
-	for (; pfn < end; pfn += pageblock_nr_pages)
+	for (; pfn < end; pfn += PAGES_PER_SUBSECTION)
 		if (!pfn_valid(pfn))
 			return false;
 	return true;

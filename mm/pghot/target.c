@@ -5,8 +5,8 @@
  * The node that accessed the page, if it is DRAM, allowed and has room; else
  * the nearest one to it that is and has; else kswapd is woken on the best of
  * those that are full, and the page waits. Never a node that the memcg of the
- * folio, the policy of a VMA that maps it or the owner of such an address space
- * excludes.
+ * folio excludes, or the policy of a VMA that maps it or the owner of such an address
+ * space; page cache: that all of these exclude.
  */
 #define pr_fmt(fmt) "pghot: " fmt
 
@@ -196,8 +196,9 @@ void pghot_wake_reclaim(struct pghot_cycle *c, int nid, unsigned int order)
 
 /*
  * Memory of programs has to be where all who have it want it. Page cache belongs to
- * the file, and policies do not govern it: one who has it mapped and lets it go to a
- * node is enough, or anybody could hold the text of all others in slow memory.
+ * the file, and policies of VMAs do not govern it: one who has it mapped and lets it
+ * go to a node is enough, or anybody could hold the text of all others in slow
+ * memory.
  */
 struct pghot_allowed {
 	nodemask_t	mask;
@@ -205,7 +206,8 @@ struct pghot_allowed {
 	int		nid;		/* where the folio is */
 	bool		page_cache;
 	bool		busy;
-	unsigned int	nr_owners;
+	bool		answered;	/* by one at least */
+	unsigned int	nr_asked;
 };
 
 static void pghot_apply_policy(struct mempolicy *pol, int nid, nodemask_t *mask)
@@ -268,6 +270,10 @@ static void pghot_apply_vma(struct vm_area_struct *vma, unsigned long addr,
 /*
  * The same with what keeps vma->vm_policy. It is not waited for, as rmap locks nest
  * inside; a program that changes its mappings all the time leaves most of them alone.
+ *
+ * The mm may be one that nobody uses any more, or not yet. The rmap lock is held, so
+ * that the VMA is not unlinked and the tree of which it is a part not freed; but nodes
+ * of a tree that is not in RCU mode may change under a reader.
  */
 static bool pghot_try_vma(struct vm_area_struct *vma, unsigned long addr,
 			  int nid, nodemask_t *mask)
@@ -280,6 +286,8 @@ static bool pghot_try_vma(struct vm_area_struct *vma, unsigned long addr,
 		return true;
 	}
 
+	if (!mt_in_rcu(&vma->vm_mm->mm_mt))
+		return false;
 	locked = lock_vma_under_rcu(vma->vm_mm, addr);
 	if (!locked)
 		return false;
@@ -294,21 +302,24 @@ static bool pghot_allowed_one(struct folio *folio, struct vm_area_struct *vma,
 {
 	struct pghot_allowed *allowed = arg;
 	nodemask_t mask = allowed->mask;
+	bool more = ++allowed->nr_asked < PGHOT_MAX_OWNERS;
 
 	if (!pghot_try_vma(vma, addr, allowed->nid, &mask)) {
 		allowed->busy = true;
-		return allowed->page_cache;
+		return more && allowed->page_cache;
 	}
+	allowed->answered = true;
 
 	/* Go on while it makes a difference. */
-	if (++allowed->nr_owners >= PGHOT_MAX_OWNERS)
-		return false;
-	if (allowed->page_cache) {
-		nodes_or(allowed->any, allowed->any, mask);
-		return !nodes_equal(allowed->any, allowed->mask);
+	if (!allowed->page_cache) {
+		allowed->mask = mask;
+		return more && !nodes_empty(mask);
 	}
-	allowed->mask = mask;
-	return !nodes_empty(mask);
+	nodes_or(allowed->any, allowed->any, mask);
+	/* So many, and there may be more: nobody in particular has a say. */
+	if (!more)
+		allowed->any = allowed->mask;
+	return !nodes_equal(allowed->any, allowed->mask);
 }
 
 /*
@@ -364,7 +375,7 @@ static int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
 
 	if (err)
 		return err;
-	if (allowed.page_cache && allowed.nr_owners)
+	if (allowed.page_cache && allowed.answered)
 		allowed.mask = allowed.any;
 	*mask = allowed.mask;
 	/* One who lets page cache go is enough, whatever the others would say. */

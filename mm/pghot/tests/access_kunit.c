@@ -429,8 +429,13 @@ static void requeue_probe(void *data, int nid, unsigned long pfn, unsigned int w
 	struct pghot_section *sec;
 	struct llist_node *pos;
 	unsigned int steps = 0;
-	int i = pfn - r->sec[1]->start_pfn < PAGES_PER_SECTION;
+	bool one = pfn - r->sec[1]->start_pfn < PAGES_PER_SECTION;
+	int i = one ? 1 : 0;
 
+	/* Not another section, in whose place these would be. */
+	if (nid != r->fix->nid ||
+	    (!one && pfn - r->sec[0]->start_pfn >= PAGES_PER_SECTION))
+		return;
 	switch (READ_ONCE(r->stage)) {
 	case 0:
 		/* Queue the one that has its turn later in this cycle. */
@@ -511,7 +516,7 @@ static void demoted_and_accessed(struct kunit *test)
 
 		/* What was hot here is not that folio. */
 		KUNIT_ASSERT_TRUE(test, report(fix, pfn));
-		pghot_demoted(folio);
+		pghot_demoted(folio, fix->dram_nid);
 		KUNIT_EXPECT_EQ(test, pghot_rec_heat(*pghot_record_of(pfn)), 0);
 		KUNIT_ASSERT_TRUE(test, report(fix, pfn + folio_nr_pages(folio) - 1));
 		KUNIT_ASSERT_TRUE(test, report(fix, pfn));
@@ -519,9 +524,16 @@ static void demoted_and_accessed(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, atomic_long_read(&fix->node->demoted_hot) - before,
 				1 << orders[i]);
 
+		/* From a node of the lower tier: DRAM has nothing to do with it. */
+		pghot_reset_record(pfn);
+		before = atomic_long_read(&fix->node->demoted_hot);
+		pghot_demoted(folio, fix->nid);
+		KUNIT_ASSERT_TRUE(test, report(fix, pfn));
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&fix->node->demoted_hot), before);
+
 		/* Long after, it says nothing. */
 		before = atomic_long_read(&fix->node->demoted_hot);
-		pghot_demoted(folio);
+		pghot_demoted(folio, fix->dram_nid);
 		pghot_record_access(pfn, fix->dram_nid, PGHOT_SRC_HINTFAULTS,
 				    fix->now + 3700 * HZ);
 		KUNIT_EXPECT_EQ(test, atomic_long_read(&fix->node->demoted_hot), before);

@@ -510,7 +510,8 @@ static void feedback_halves(struct kunit *test)
 		};
 		for (i = 0; i < 20; i++) {
 			throttle = f.throttle;
-			was = limit >> (throttle + pghot_random(&rnd, 4));
+			/* No less than any throttle would leave. */
+			was = limit >> (throttle + pghot_random(&rnd, 9 - throttle));
 			nr = div_u64(was, PAGE_SIZE) * 3;
 			promoted += nr;
 			demoted_hot += nr / 4 + 1;
@@ -518,8 +519,6 @@ static void feedback_halves(struct kunit *test)
 			is = pghot_feedback_rate(&f, now, window, limit, promoted, demoted_hot);
 			KUNIT_ASSERT_LE(test, f.throttle, 8);
 			KUNIT_ASSERT_EQ(test, is, limit >> f.throttle);
-			if (!nr)
-				continue;
 			KUNIT_ASSERT_GE(test, f.throttle, throttle);
 			if (f.throttle < 8)
 				KUNIT_ASSERT_LE_MSG(test, is, was / 2, "seed %u", seed);
@@ -535,10 +534,10 @@ static void feedback_waits_for_window(struct kunit *test)
 	unsigned long dt;
 
 	for (dt = 0; dt < window; dt++)
-		KUNIT_ASSERT_EQ(test, pghot_feedback_rate(&f, start + dt, window, SZ_1G,
-							  dt, dt), SZ_1G);
-	KUNIT_EXPECT_LT(test, pghot_feedback_rate(&f, start + window, window, SZ_1G,
-						  window, window), SZ_1G);
+		KUNIT_ASSERT_EQ(test, pghot_feedback_rate(&f, start + dt, window, SZ_16M,
+							  dt, dt), SZ_16M);
+	KUNIT_EXPECT_LT(test, pghot_feedback_rate(&f, start + window, window, SZ_16M,
+						  window, window), SZ_16M);
 	KUNIT_EXPECT_EQ(test, f.since, start + window);
 	KUNIT_EXPECT_EQ(test, f.promoted, window);
 	KUNIT_EXPECT_EQ(test, f.demoted_hot, window);
@@ -554,10 +553,26 @@ static void feedback_recovers(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, i * 100, 100, SZ_1G, i * 1000,
 							  i * 250), SZ_1G >> (8 - i));
 	f = (struct pghot_feedback) { .throttle = 8 };
-	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, 599, 100, SZ_1G, 0, 0), SZ_1G >> 3);
-	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, 10000, 100, SZ_1G, 0, 0), SZ_1G);
-	/* No promotion is to blame for what was demoted. */
-	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, 11000, 100, SZ_1G, 0, 1000), SZ_1G);
+	pghot_feedback_idle(&f, 599, 100);
+	KUNIT_EXPECT_EQ(test, f.throttle, 3);
+	pghot_feedback_idle(&f, 99, 100);
+	KUNIT_EXPECT_EQ(test, f.throttle, 3);
+	pghot_feedback_idle(&f, ULONG_MAX, 0);
+	KUNIT_EXPECT_EQ(test, f.throttle, 0);
+}
+
+/* So little that no throttle would change it is not to blame for anything. */
+static void feedback_ignores_little(struct kunit *test)
+{
+	struct pghot_feedback f = {};
+	const unsigned long window = 3 * HZ;
+
+	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, window, window, SZ_1G, 0, 1000), SZ_1G);
+	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, 2 * window, window, SZ_1G, 1, 1001), SZ_1G);
+	KUNIT_EXPECT_EQ(test, pghot_feedback_rate(&f, 3 * window, window, SZ_1G, 101, 1513), SZ_1G);
+	/* A long window with cycles in it is one window, not many. */
+	KUNIT_EXPECT_LT(test, pghot_feedback_rate(&f, 30 * window, window, SZ_1G,
+						  1000000, 1000000), SZ_64M);
 }
 
 /*
@@ -621,6 +636,7 @@ static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(feedback_halves),
 	KUNIT_CASE(feedback_waits_for_window),
 	KUNIT_CASE(feedback_recovers),
+	KUNIT_CASE(feedback_ignores_little),
 	KUNIT_CASE(feedback_in_model),
 	{}
 };
