@@ -368,6 +368,8 @@ TEST_F_TIMEOUT(pressure, more_than_fits, PG_TIMEOUT)
 	start_hogs(_metadata, &self->hogs, true, ROOM);
 
 	ASSERT_EQ(0, pg_set("promote_window_ms", 4000));
+	/* What is much slower than the limit by itself is let alone. */
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 8));
 	ASSERT_EQ(0, pg_write("/sys/kernel/mm/numa/demotion_enabled", "1"));
 	ASSERT_EQ(0, pg_sources(true));
 	EXPECT_EQ(0, slow_get("throttle"));
