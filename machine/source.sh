@@ -146,7 +146,7 @@ copy_ksrc() {
 			[ ! -e "$f" ] && [ ! -L "$f" ] || printf '%s\0' "$f"
 		done) >"$list"
 		run_logged "copying $KSRC" "$PG_LOG/copy.log" "" \
-			rsync -a --from0 --files-from="$list" "$KSRC/" "$dst/linux/" ||
+			rsync -a --copy-unsafe-links --from0 --files-from="$list" "$KSRC/" "$dst/linux/" ||
 			die "copying $KSRC failed"
 		# --files-from cannot delete what is gone.
 		(cd "$dst/linux" && find . ! -type d -printf '%P\0') | sort -z >"$list.have"
@@ -155,7 +155,7 @@ copy_ksrc() {
 		rm -f "$list.have"
 	else
 		run_logged "copying $KSRC" "$PG_LOG/copy.log" "" \
-			rsync -a --delete --exclude=/.git --exclude='*.o' --exclude='*.cmd' --exclude='*.ko' \
+			rsync -a --copy-unsafe-links --delete --exclude=/.git --exclude='*.o' --exclude='*.cmd' --exclude='*.ko' \
 				--exclude='*.mod' --exclude='*.mod.c' --exclude='*.a' --exclude=/.config \
 				--exclude=/vmlinux --exclude=/include/generated --exclude=/include/config \
 				--exclude=/arch/*/include/generated --exclude='/.build-*' "$KSRC/" "$dst/linux/" ||
