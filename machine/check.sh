@@ -118,7 +118,7 @@ key_of() {
 			;;
 		esac
 		case ${input[$name]} in
-		scripts) "$PG_MACHINE/check/scripts.sh" list | tr '\n' '\0' | xargs -0 cat ;;
+		scripts) bash "$PG_MACHINE/check/scripts.sh" list | tr '\n' '\0' | xargs -0 cat ;;
 		patches) find patches -type f -print0 | sort -z | xargs -0 cat ;;
 		esac
 		# What the check installs makes this differ: it costs one more run.
