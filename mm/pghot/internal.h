@@ -35,6 +35,7 @@
 
 struct folio;
 struct mem_cgroup;
+struct page;
 
 /*
  * Why a candidate was not promoted at a visit. The order is that of the events
@@ -255,6 +256,7 @@ unsigned int pghot_epoch(unsigned long now);
 int pghot_set_window(unsigned int ms);
 struct pghot_section *pghot_section_of(unsigned long pfn);
 void pghot_mark_ready(struct pghot_section *sec, unsigned long idx);
+unsigned long pghot_nr_pages(struct page *page);
 
 /* Sections: section.c */
 extern struct pghot_table __rcu *pghot_sections;

@@ -262,14 +262,12 @@ void pghot_retry(struct pghot_cycle *c, struct folio *folio)
 		list_add_tail(&sec->link, &c->node->work);
 }
 
-/* Pages of the folio at @pfn; a guess, without a reference. */
+/* Pages of the folio at @pfn, a guess; 1 if it is gone. */
 static unsigned long pghot_folio_pages(unsigned long pfn)
 {
 	struct page *page = pfn_to_online_page(pfn);
 
-	if (!page || !PageHead(page))
-		return 1;
-	return min_t(unsigned long, compound_nr(page), MAX_ORDER_NR_PAGES);
+	return page ? pghot_nr_pages(page) : 1;
 }
 
 static void pghot_visit(struct pghot_cycle *c, struct pghot_section *sec,

@@ -154,15 +154,19 @@ void __pghot_demoted(struct folio *folio, int nid)
 			   pghot_rec_demoted(pghot_epoch_rcu(jiffies)));
 }
 
+/* Pages of the folio whose head is @page; a guess, without a reference. */
+unsigned long pghot_nr_pages(struct page *page)
+{
+	if (!PageHead(page))
+		return 1;
+	return min_t(unsigned long, compound_nr(page), MAX_ORDER_NR_PAGES);
+}
+
 /* The folio at @pfn was demoted too early: it is in use. */
 static void pghot_count_demoted_hot(struct pghot_section *sec, unsigned long pfn)
 {
-	struct page *page = pfn_to_page(pfn);
-	unsigned long nr = 1;
+	unsigned long nr = pghot_nr_pages(pfn_to_page(pfn));
 
-	/* A guess: the folio may change. */
-	if (PageHead(page))
-		nr = min_t(unsigned long, compound_nr(page), MAX_ORDER_NR_PAGES);
 	count_vm_events(PGHOT_DEMOTED_HOT, nr);
 	atomic_long_add(nr, &sec->node->demoted_hot);
 }

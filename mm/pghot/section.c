@@ -167,10 +167,8 @@ static struct pghot_node *pghot_section_node(unsigned long nr)
 
 static bool pghot_has_records(unsigned long nr)
 {
-	struct pghot_table *table = pghot_table();
-	unsigned long i = nr - table->first;
-
-	return i < table->nr && rcu_access_pointer(table->sections[i]);
+	guard(rcu)();
+	return pghot_section_of(section_nr_to_pfn(nr));
 }
 
 /*

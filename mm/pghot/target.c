@@ -206,7 +206,6 @@ struct pghot_allowed {
 	int		nid;		/* where the folio is */
 	bool		page_cache;
 	bool		busy;
-	bool		answered;	/* by one at least */
 	unsigned int	nr_asked;
 };
 
@@ -304,22 +303,23 @@ static bool pghot_allowed_one(struct folio *folio, struct vm_area_struct *vma,
 	nodemask_t mask = allowed->mask;
 	bool more = ++allowed->nr_asked < PGHOT_MAX_OWNERS;
 
+	/* So many, and there may be more: nobody in particular has a say. */
+	if (allowed->page_cache && !more) {
+		allowed->any = mask;
+		return false;
+	}
 	if (!pghot_try_vma(vma, addr, allowed->nid, &mask)) {
 		allowed->busy = true;
-		return more && allowed->page_cache;
+		return allowed->page_cache;
 	}
-	allowed->answered = true;
 
 	/* Go on while it makes a difference. */
-	if (!allowed->page_cache) {
-		allowed->mask = mask;
-		return more && !nodes_empty(mask);
+	if (allowed->page_cache) {
+		nodes_or(allowed->any, allowed->any, mask);
+		return !nodes_equal(allowed->any, allowed->mask);
 	}
-	nodes_or(allowed->any, allowed->any, mask);
-	/* So many, and there may be more: nobody in particular has a say. */
-	if (!more)
-		allowed->any = allowed->mask;
-	return !nodes_equal(allowed->any, allowed->mask);
+	allowed->mask = mask;
+	return more && !nodes_empty(mask);
 }
 
 /*
@@ -375,7 +375,7 @@ static int pghot_folio_allowed(struct folio *folio, nodemask_t *mask)
 
 	if (err)
 		return err;
-	if (allowed.page_cache && allowed.answered)
+	if (allowed.page_cache && allowed.nr_asked)
 		allowed.mask = allowed.any;
 	*mask = allowed.mask;
 	/* One who lets page cache go is enough, whatever the others would say. */

@@ -326,6 +326,8 @@ TEST_F_TIMEOUT(pressure, proactive_reclaim, PG_TIMEOUT)
 	if (!group || pg_cgroup_write(group, "memory.reclaim", "4096") == -ENOENT)
 		SKIP(return, "no memory.reclaim");
 	ASSERT_EQ(0, pg_set("promote_window_ms", 500));
+	/* So low that the little that is promoted here counts. */
+	ASSERT_EQ(0, pg_set("promote_rate_limit_MBps", 8));
 	ASSERT_EQ(0, pg_sources(true));
 	pid = pg_fork();
 	if (!pid) {
