@@ -64,6 +64,21 @@ context=$(awk -v f="$file" '
 fresh_tree
 expect "a tree on which all patches apply" 0 "$tmp/linux"
 
+# What a link leads to is no less a person's own than the tree.
+fresh_tree
+rm -rf "$tmp/elsewhere"
+mv "$tmp/linux/mm" "$tmp/elsewhere"
+ln -s "$tmp/elsewhere" "$tmp/linux/mm"
+before=$(digest "$tmp/elsewhere")
+expect "a tree with a directory that is a link" 0 "$tmp/linux"
+if [ "$before" = "$(digest "$tmp/elsewhere")" ]; then
+	echo "ok what the link leads to is as it was"
+	passed=$((passed + 1))
+else
+	echo "not ok what the link leads to was modified"
+	failed=$((failed + 1))
+fi
+
 fresh_tree
 python3 - "$tmp/linux/$file" "$context" <<'END'
 import sys
