@@ -133,7 +133,7 @@ main() {
 }
 
 build() {
-	local start=$SECONDS before total count
+	local start=$SECONDS before total count there
 	# Another run with the same cache may be fetching the source just now.
 	with_lock source patched_tree >/dev/null
 	read -r key kkey < <(python3 "$PG_MACHINE/tree.py" key --tree "$tree" --state "$work/state.json") ||
@@ -170,7 +170,11 @@ build() {
 	if ((before)); then
 		count="$count; echo ' steps'"
 	else
-		count="$count; echo ' of about ${total:-1500} steps'"
+		# Each object is a step; what an interrupted build left is not done again.
+		there=$(find "$dir" -name '*.o' | wc -l)
+		((there == 0)) || say "kernel '$variant': going on with a build that was interrupted ($there objects are there)"
+		total=$((${total:-1500} - there))
+		count="$count; echo ' of about $((total > 0 ? total : 1)) steps'"
 	fi
 	run_logged "kernel '$variant' (${targets[*]}, $PG_JOBS jobs)" "$log" "$count" make_kernel "${targets[@]}" ||
 		die "the kernel build failed. The whole log: $log

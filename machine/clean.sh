@@ -12,16 +12,17 @@ remove() {
 	rm -rf "$1"
 }
 
+# Whoever builds in the cache just now is done first. Nothing goes before that is known.
+case " $* " in *" cache "*)
+	for lock in "$PG_CACHE"/lock.*; do
+		[ ! -e "$lock" ] || flock -n "$lock" true || die "a build is running with this cache (lock $lock): wait for it, or stop it"
+	done ;;
+esac
+
 for what; do
 	case $what in
 	build) remove "$PG_BUILD" ;;
-	cache)
-		# Whoever builds in there just now is done first.
-		for lock in "$PG_CACHE"/lock.*; do
-			[ ! -e "$lock" ] || flock -n "$lock" true || die "a build is running with this cache (lock $lock): wait for it, or stop it"
-		done
-		remove "$PG_CACHE"
-		;;
+	cache) remove "$PG_CACHE" ;;
 	*) die "usage: clean.sh build [cache]" ;;
 	esac
 done

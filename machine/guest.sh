@@ -42,16 +42,8 @@ done
 [[ $timeout =~ ^[1-9][0-9]*$ ]] || die "the timeout is a number of seconds, not '$timeout'"
 (($#)) || [ -n "$shell_mode" ] || usage
 
-need_packages "${PG_PKG_GUEST[@]}"
-
-if [ -z "$kernel" ]; then
-	kernel=$("$PG_MACHINE/build.sh" "$variant")
-fi
-[ ! -d "$kernel" ] || kernel=$kernel/arch/x86/boot/bzImage
-[ -f "$kernel" ] || die "no kernel at $kernel"
-
 # ---------------------------------------------------------------------------
-# The machine
+# What was asked for: a mistake shows before the kernel is built, not after
 
 case $variant in
 *debug*) MEM_MB=${MEM_MB:-1024,1024,1024} ;;
@@ -76,6 +68,29 @@ have=$(awk '$1 == "MemTotal:" || $1 == "SwapTotal:" { s += $2 } END { print int(
 ((total < have)) || die "the guest's memory (MEM_MB=$MEM_MB, $total MB) is more than this machine has ($have MB).
 	Give less: MEM_MB=256,256,512"
 ((total + 200 < avail)) || warn "the guest's memory ($total MB) is about all that is free here ($avail MB); it may get slow, or be killed. MEM_MB=256,256,512 needs less"
+read -ra file_list <<<"$files"
+for f in "${file_list[@]}"; do
+	[ -e "$f" ] || die "FILES: there is no '$f' (names are separated by blanks, and relative to $PWD)"
+done
+if [ -n "$shell_mode" ] && { [ ! -t 0 ] || [ ! -t 1 ]; }; then
+	die "make shell needs a terminal; without one, use make run CMD='...'"
+fi
+
+# ---------------------------------------------------------------------------
+# The kernel
+
+if [ -z "$kernel" ]; then
+	# All at once: whoever installs by hand should not have to do it twice.
+	need_packages "${PG_PKG_BUILD[@]}" "${PG_PKG_GUEST[@]}"
+	kernel=$("$PG_MACHINE/build.sh" "$variant")
+else
+	need_packages "${PG_PKG_GUEST[@]}"
+fi
+[ ! -d "$kernel" ] || kernel=$kernel/arch/x86/boot/bzImage
+[ -f "$kernel" ] || die "no kernel at $kernel"
+
+# ---------------------------------------------------------------------------
+# The machine
 
 qemu=${QEMU:-qemu-system-x86_64}
 args=(-nodefaults -no-user-config -display none -no-reboot)
@@ -153,11 +168,12 @@ else
 	echo >>"$tmp/command"
 fi
 read -r rows cols < <(stty size 2>/dev/null || echo 24 80)
+# A terminal that does not know its size says 0 0.
+((rows > 0 && cols > 0)) || rows=24 cols=80
 {
 	printf 'SHELL_MODE=%s\nHOSTTOOLS=%s\n' "$shell_mode" "${HOSTTOOLS:-}"
 	printf 'ROWS=%d\nCOLS=%d\nGUEST_TERM=%q\n' "$rows" "$cols" "${TERM:-vt100}"
 } >"$tmp/settings"
-read -ra file_list <<<"$files"
 python3 "$PG_MACHINE/initramfs.py" files "$tmp/files" "$tmp/command" "$tmp/settings" "${file_list[@]}"
 cat "$base" "$tmp/files" >"$tmp/initrd"
 
@@ -186,15 +202,31 @@ read -ra extra <<<"${QEMU_EXTRA:-}"
 args+=("${extra[@]}")
 
 { printf '%q ' "$qemu" "${args[@]}"; echo; } >"$out/qemu.cmd"
-start=$SECONDS rc=0
+start=$SECONDS
+boot() {
+	rc=0 status=
+	rm -f "$tmp/out.tar"
+	if [ -n "$shell_mode" ]; then
+		"$qemu" "${args[@]}" 2>"$tmp/qemu.err" || rc=$?
+	else
+		# Its own process group would not get Ctrl-C: --foreground.
+		timeout --foreground -k 10 "$timeout" "$qemu" "${args[@]}" </dev/null 2>"$tmp/qemu.err" || rc=$?
+	fi
+}
+
 if [ -n "$shell_mode" ]; then
 	say "booting; leave with 'exit', or Ctrl-A X at once (console: ${console#"$PWD"/})"
-	"$qemu" "${args[@]}" 2>"$tmp/qemu.err" || rc=$?
 else
 	say "guest: $CPUS CPUs, nodes of $MEM_MB MB (console: ${console#"$PWD"/})"
-	# Its own process group would not get Ctrl-C: --foreground.
-	timeout --foreground -k 10 "$timeout" "$qemu" "${args[@]}" </dev/null 2>"$tmp/qemu.err" || rc=$?
 fi
+# On a busy host the guest's kernel can measure its clock wrong, and all that it
+# times later with it. It says so; guest-init gives up then, before the command.
+for try in 1 2 3; do
+	boot
+	grep -q 'init: the clock is wrong' "$console" || break
+	((try < 3)) || die "the guest measured its clock wrong $try times: this machine is too busy; try again later"
+	say "the guest measured its clock wrong, as happens on a busy machine: booting again"
+done
 
 show_console() {
 	printf '%s\n' "----- last lines of $console" >&2
@@ -203,7 +235,6 @@ show_console() {
 }
 
 grep -vE 'warning: (TCG doesn.t support|host doesn.t support)' "$tmp/qemu.err" >&2 || true
-status=
 if [ -s "$tmp/out.tar" ]; then
 	mkdir -p "$tmp/x"
 	if tar -x -f "$tmp/out.tar" -C "$tmp/x" --no-same-owner 2>"$tmp/tar.err"; then

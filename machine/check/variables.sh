@@ -53,6 +53,15 @@ refused "CPUS=1000" CPUS CMD=true CPUS=1000 "$run"
 refused "LATENCY with one number" LATENCY CMD=true LATENCY=90 "$run"
 refused "TIMEOUT that is text" timeout CMD=true TIMEOUT=soon "$run"
 refused "FILES that are not there" 'FILES.*no-such-file' CMD=true FILES="$tmp/no-such-file" "$run"
+refused "make shell without a terminal" 'needs a terminal' "$PG_MACHINE/guest.sh" --shell --
+# What is wrong is said before what takes minutes.
+refused "MEM_MB before the build" MEM_MB CMD=true MEM_MB=much KSRC="$tmp/no-tree" "$run"
+refused "CPUS before the build" CPUS CMD=true CPUS=all KSRC="$tmp/no-tree" "$run"
+refused "LATENCY before the build" LATENCY CMD=true LATENCY=90 KSRC="$tmp/no-tree" "$run"
+refused "FILES before the build" 'FILES.*no-such-file' CMD=true FILES="$tmp/no-such-file" KSRC="$tmp/no-tree" "$run"
+# The guest looks for this in its kernel's log, where the parameters stand too.
+refused "a clock that is wrong at each boot" 'clock wrong 3 times' CMD=true \
+	APPEND='note="tsc: PIT calibration deviates"' "$run"
 refused "a variant that there is not" "no-such-variant" CMD=true VARIANT=no-such-variant "$run"
 refused "CONFIG that is not there" 'CONFIG=.*no-such-config' CONFIG="$tmp/no-such-config" "$PG_MACHINE/deb.sh"
 

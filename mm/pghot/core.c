@@ -395,7 +395,8 @@ static void __init pghot_enable_at_boot(void)
 
 	for_each_set_bit(id, &pghot_boot_mask, PGHOT_NR_SOURCES) {
 		if (!pghot_source(id)) {
-			pr_warn("pghot=: source %u is not there\n", id);
+			pr_warn("pghot=: this kernel or machine has no source %s\n",
+				pghot_source_names[id]);
 			pghot_boot_mask &= ~BIT(id);
 		}
 	}

@@ -249,6 +249,7 @@ int pghot_knob_set(enum pghot_knob knob, long long val);
 int pghot_parse_number(const char *buf, long long *val);
 int pghot_parse_range(const char *buf, long long min, long long max,
 		      long long *val);
+extern const char * const pghot_source_names[PGHOT_NR_SOURCES];
 int pghot_parse_sources(const char *buf, unsigned long *mask);
 
 /* Records: record.c */

@@ -130,7 +130,7 @@ int pghot_parse_range(const char *buf, long long min, long long max,
 	return *val < min || *val > max ? -ERANGE : 0;
 }
 
-static const char * const pghot_source_names[PGHOT_NR_SOURCES] = {
+const char * const pghot_source_names[PGHOT_NR_SOURCES] = {
 	[PGHOT_SRC_HINTFAULTS]	= "hintfaults",
 	[PGHOT_SRC_HWHINTS]	= "hwhints",
 	[PGHOT_SRC_PGSCAN]	= "pgscan",
