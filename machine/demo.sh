@@ -19,7 +19,7 @@ kernel=$("$PG_MACHINE/build.sh" "${VARIANT:-small}")
 # What an earlier run left must not be taken for this one's.
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/run"
-gcc -O2 -Wall -Wextra -static -pthread -o "$out/bin/hotset" "$PG_MACHINE/demo/hotset.c" ||
+gcc -O2 -Wall -Wextra -static -pthread -I "$PG_MACHINE" -o "$out/bin/hotset" "$PG_MACHINE/demo/hotset.c" ||
 	die "the workload does not compile; on Debian, build-essential brings what it needs"
 
 # Without "rep stosb" and "rep movsb", which QEMU emulates byte by byte, the guest

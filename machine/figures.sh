@@ -30,7 +30,7 @@ what=("$@")
 mkdir -p "$out/bin"
 
 compile() {
-	gcc -O2 -Wall -Wextra -static -pthread -o "$out/bin/$2" "$PG_MACHINE/$1" || die "$1 does not compile"
+	gcc -O2 -Wall -Wextra -static -pthread -I "$PG_MACHINE" -o "$out/bin/$2" "$PG_MACHINE/$1" || die "$1 does not compile"
 }
 
 # counting OUT FILES COMMAND: in a guest whose clock counts instructions. One CPU,

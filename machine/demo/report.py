@@ -12,8 +12,10 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from picture import BLUE, GREY, ORANGE, plot  # noqa: E402
 
 MAX_COLD = 0.01
 MIN_HOT = 0.99
@@ -230,26 +232,9 @@ def text_chart(pghot, numa, end, width=64, height=12):
 # --------------------------------------------------------------------------
 # Pictures
 
-BLUE, ORANGE, GREY = "#1f5fa8", "#d9730d", "#808080"
 # Placement: cold or hot, slow or DRAM
 KINDS = [("cold, slow node", "#d8d8d8"), ("hot, slow node", "#c0392b"),
          ("hot, DRAM", "#1f7a4d"), ("cold, DRAM", "#e5b700")]
-
-
-def plot(script, out, name, size):
-    terminals = {
-        "png": f"set terminal pngcairo size {size[0]},{size[1]} font 'Sans,11' background 'white'",
-        "svg": f"set terminal svg size {size[0]},{size[1]} font 'Sans,12' background 'white'",
-    }
-    for kind, terminal in terminals.items():
-        file = os.path.join(out, f"{name}.{kind}")
-        full = f"{terminal}\nset output '{file}.tmp'\n{script}\nunset output\n"
-        with open(os.path.join(out, "data", f"{name}.{kind}.gp"), "w") as f:
-            f.write(full)
-        done = subprocess.run(["gnuplot"], input=full, text=True, stderr=subprocess.PIPE)
-        if done.returncode or not os.path.getsize(file + ".tmp"):
-            die(f"gnuplot failed on {name}.{kind}: {done.stderr.strip()}")
-        os.replace(file + ".tmp", file)
 
 
 def draw_promotion(result, pghot, numa, end, out):
