@@ -236,4 +236,32 @@ static inline void pghot_hintfault(struct folio *folio, int nid)
 
 #endif /* CONFIG_PGHOT_HINTFAULTS */
 
+#ifdef CONFIG_PGHOT_LOOKAROUND
+
+/**
+ * struct pghot_look_stats - what looks at page tables did, since the boot
+ * @areas: areas (PMD_SIZE) at which a round of looks began.
+ * @refused: hints that were not followed, as looks had used up their time.
+ * @found: times that a folio was found accessed and reported.
+ * @late: looks that came too late to say anything.
+ * @flushes: TLB flushes of address spaces.
+ * @ns: time that the looks took, in ns.
+ */
+struct pghot_look_stats {
+	u64	areas;
+	u64	refused;
+	u64	found;
+	u64	late;
+	u64	flushes;
+	u64	ns;
+};
+
+int pghot_look_start(void);
+void pghot_look_stop(void);
+bool pghot_look_around(pid_t tgid, unsigned long addr, int nid);
+void pghot_look_set_share(unsigned int permille);
+void pghot_look_get_stats(struct pghot_look_stats *stats);
+
+#endif /* CONFIG_PGHOT_LOOKAROUND */
+
 #endif /* _LINUX_PGHOT_H */
