@@ -181,7 +181,8 @@ static bool pghot_look_has_time(u64 now)
 
 	/* Clocks of CPUs differ a little. */
 	if (now > pghot_look_refilled) {
-		gained = div_u64((now - pghot_look_refilled) *
+		/* All that may be saved is gained in 20 s, with a share of 1. */
+		gained = div_u64(min(now - pghot_look_refilled, 20 * NSEC_PER_SEC) *
 				 READ_ONCE(pghot_look_share), 1000);
 		pghot_look_tokens = min_t(s64, pghot_look_tokens + gained,
 					  PGHOT_LOOK_MAX_SAVED);
