@@ -121,14 +121,21 @@ static void pghot_set_table(struct pghot_table *new)
 static bool pghot_extend_table(int nid, unsigned long first, unsigned long end)
 {
 	struct pghot_table *new, *old = pghot_table();
-	unsigned long i;
+	unsigned long i, old_end = old->first + old->nr;
 
-	if (old->nr) {
-		first = min(first, old->first);
-		end = max(end, old->first + old->nr);
-	}
-	if (end - first == old->nr)
+	if (first == end)
 		return true;
+	if (old->nr) {
+		if (first >= old->first && end <= old_end)
+			return true;
+		/* Memory comes block by block: do not copy all for each of them. */
+		if (end > old_end)
+			end += old->nr / 8;
+		if (first < old->first)
+			first -= min(first, old->nr / 8);
+		first = min(first, old->first);
+		end = max(end, old_end);
+	}
 
 	new = pghot_alloc(nid, struct_size(new, sections, end - first));
 	if (!new)
