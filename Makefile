@@ -4,17 +4,18 @@
 # All work is done by the scripts in machine/ (see machine/README.md).
 
 VARIANT ?= small
-export VARIANT KSRC CONFIG REFETCH FILES MEM_MB CPUS APPEND HMAT LATENCY HOTPLUG_MB HOSTTOOLS TIMEOUT QEMU QEMU_EXTRA JOBS OUT
+export VARIANT KSRC CONFIG REFETCH FILES MEM_MB CPUS APPEND HMAT LATENCY HOTPLUG_MB HOSTTOOLS TIMEOUT QEMU QEMU_EXTRA JOBS OUT SCENARIO ROWS QUICK BENCH_JOBS
 
 # Scripts print progress as they go; two of them at once would mix.
 .NOTPARALLEL:
-.PHONY: help demo check figures kernel kunit shell run series deb clean distclean
+.PHONY: help demo check bench figures kernel kunit shell run series deb clean distclean
 
 help:
 	@echo 'pghot: promotes hot pages from slow memory to DRAM. A Linux 7.3 overlay.'
 	@echo
 	@echo '  make demo      build a patched kernel, boot it, watch hot pages move to DRAM'
 	@echo '  make check     all tests: static checks, KUnit, kselftests'
+	@echo '  make bench     promoters side by side; SCENARIO=t1 ROWS=B0,N2 QUICK=1 choose'
 	@echo '  make figures   measure every figure that the documents state'
 	@echo
 	@echo '  make kunit     the KUnit suites only'
@@ -42,6 +43,11 @@ demo:
 
 check:
 	@machine/check.sh $(CHECKS)
+
+# Not "small", unless that was asked for.
+bench: export VARIANT := $(if $(filter file,$(origin VARIANT)),bench,$(VARIANT))
+bench:
+	@machine/bench.sh
 
 figures:
 	@machine/figures.sh

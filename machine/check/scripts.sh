@@ -42,6 +42,8 @@ case $1 in
 list)
 	shell_scripts
 	python_scripts
+	# Data that the unit tests read
+	files | grep -E '^machine/bench/(rows|scenarios)/'
 	;;
 shellcheck)
 	need_packages shellcheck
@@ -66,5 +68,7 @@ python)
 		END
 	done
 	pyflakes3 "${list[@]}"
+	# The bench's arithmetic
+	python3 -m unittest discover -s machine/bench
 	;;
 esac
