@@ -50,7 +50,7 @@ in_cpuset() {
 
 # file_system MB: on the way to it is a block device, so that its pages are page cache
 file_system() {
-	mke2fs -q -t ext2 -b 4096 -m 0 /dev/ram0 "$(($1 * 256))" || fail "no file system could be made on /dev/ram0"
+	mke2fs -b 4096 -m 0 /dev/ram0 "$(($1 * 1024))" >/dev/null || fail "no file system could be made on /dev/ram0"
 	mkdir -p /mnt/file
 	mount -o noatime /dev/ram0 /mnt/file || fail "cannot mount /dev/ram0"
 }

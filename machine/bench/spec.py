@@ -32,7 +32,7 @@ class SpecError(Exception):
 SCENARIO_WORDS = {
     "title": False, "real": False, "S": False, "T": False, "T_quick": False, "real_seconds": False,
     "real_buffer_mb": False, "real_slow_mb": False, "threshold_ms": False, "threads": False, "cpus": False,
-    "memory": False, "append": False, "files": False, "guest": True, "work": False, "work_quick": False, "rows": False,
+    "memory": False, "append": False, "guest": True, "work": False, "work_quick": False, "rows": False,
     "layout": False, "published": True, "order": True, "note": True, "steady": False, "steady_quick": False,
 }
 SCENARIO_NEEDS = ("title", "S", "T", "real_seconds", "real_buffer_mb", "threads", "cpus", "memory", "work", "rows")
@@ -196,7 +196,6 @@ class Scenario:
         if self.layout not in ("t1", "t2"):
             raise SpecError(f"{self.path}: layout is t1 or t2")
         self.guest = d.get("guest", [])
-        self.files = d.get("files", [""])[0].split()
         self.notes = d.get("note", [])
         self.steady = num("steady_quick", num("steady")) if quick else num("steady")
         self.work = expand(d["work"][0], self.vars)
