@@ -42,7 +42,8 @@ def rate_series(samples, threads, step):
 
 
 def rate(samples, threads, begin, end):
-    """ns per access of a thread between two times."""
+    """ns per access of a thread between two times, or from the last sample before."""
+    begin = max((t for t, _ in samples if t <= begin), default=begin)
     inside = [(t, n) for t, n in samples if begin <= t <= end]
     if len(inside) < 2 or inside[-1][1] == inside[0][1]:
         return None

@@ -31,7 +31,7 @@ class SpecError(Exception):
 # keyword -> may it stand there more than once
 SCENARIO_WORDS = {
     "title": False, "real": False, "S": False, "T": False, "T_quick": False, "real_seconds": False,
-    "real_buffer_mb": False, "real_slow_mb": False, "threshold_ms": False, "threads": False, "cpus": False,
+    "real_buffer_mb": False, "real_hot_mb": False, "real_slow_mb": False, "threshold_ms": False, "threads": False, "cpus": False,
     "memory": False, "append": False, "guest": True, "work": False, "work_quick": False, "rows": False,
     "layout": False, "published": True, "order": True, "note": True, "steady": False, "steady_quick": False,
 }
@@ -187,6 +187,9 @@ class Scenario:
                           num("real_slow_mb", num("real_buffer_mb")),
                           evaluate(d.get("threshold_ms", ["1000"])[0], {"S": self.S, "T": self.T}))
         self.vars["threads"] = self.threads
+        self.vars["hot_mb"] = num("real_hot_mb", num("real_buffer_mb")) / self.S
+        # For periods of sampling: events for each hot page are what counts.
+        self.vars["hot_pages"] = self.vars["hot_mb"] * 256
         self.seconds = self.vars["seconds"]
         self.cpus = num("cpus")
         self.memory = d["memory"][0]
