@@ -65,7 +65,7 @@ kselftest)
 	first=() second=()
 	for entry in "${entries[@]}"; do
 		case $variant-${entry#*:} in
-		debug-pressure | debug-retry | debug-files | debug-promote) second+=("$entry") ;;
+		debug-pressure | debug-retry | debug-files | debug-abi.sh) second+=("$entry") ;;
 		*) first+=("$entry") ;;
 		esac
 	done
