@@ -212,8 +212,41 @@ static void sampling_no_room(struct kunit *test)
 
 		/* There is room again: found out within the longest pause. */
 		sim->stuck = false;
-		sim_run(sim, PGHOT_MAX_PAUSE_NS / NSEC_PER_SEC + 8);
-		KUNIT_EXPECT_LE_MSG(test, sim->slow * 100, sim->hot, "seed %u", seed);
+		for (i = 0; sim->slow * 100 > sim->hot && i < 80 * TICKS_PER_SEC; i++)
+			sim_tick(sim);
+		KUNIT_EXPECT_LE_MSG(test, i * TICK_NS, PGHOT_MAX_PAUSE_NS + 8 * NSEC_PER_SEC,
+				    "seed %u", seed);
+		/* And once it is known that it helps, there is no pause any more. */
+		sim_run(sim, 3);
+		KUNIT_EXPECT_FALSE_MSG(test, sim->s.dense, "seed %u", seed);
+		sim->slow = sim->hot;
+		sim->stuck = true;
+		sim_run(sim, 1);
+		KUNIT_EXPECT_TRUE_MSG(test, sim->s.dense, "seed %u", seed);
+	}
+}
+
+/* The period is much too short: after a while the guard is not needed any more. */
+static void sampling_storm(struct kunit *test)
+{
+	struct sim *sim = kunit_kzalloc(test, sizeof(*sim), GFP_KERNEL);
+	unsigned int seed, i, stopped;
+
+	KUNIT_ASSERT_NOT_NULL(test, sim);
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
+		sim_init(sim, seed);
+		/* Nobody does anything: the period gets as short as can be. */
+		sim->ops = 0;
+		sim_run(sim, 60);
+		KUNIT_EXPECT_EQ_MSG(test, sim->s.period, MIN_PERIOD, "seed %u", seed);
+		sim->ops = 100ULL * NSEC_PER_SEC;
+		stopped = 0;
+		for (i = 0; i < 56; i++) {
+			/* There is always more to be found. */
+			sim->slow = sim->hot;
+			stopped += sim_tick(sim).stopped && i >= 16;
+		}
+		KUNIT_EXPECT_LE_MSG(test, stopped, 4, "seed %u", seed);
 	}
 }
 
@@ -338,6 +371,7 @@ static struct kunit_case sampling_cases[] = {
 	KUNIT_CASE(sampling_none),
 	KUNIT_CASE(sampling_noise),
 	KUNIT_CASE(sampling_no_room),
+	KUNIT_CASE(sampling_storm),
 	KUNIT_CASE(sampling_budget),
 	KUNIT_CASE(sampling_ramp),
 	KUNIT_CASE(sampling_periods),
