@@ -3,7 +3,8 @@
 #
 # make bench: promoters side by side, each in a guest of its own on the modelled machine:
 # SCENARIO=name (machine/bench/scenarios), ROWS=a,b (machine/bench/rows), QUICK=1 (a
-# shorter run at another scale). Prints a table; build/bench/ gets result.json and
+# shorter run at another scale), TWICE=1 (each row two times: are they the same to the
+# byte?). Prints a table; build/bench/ gets result.json and
 # pictures. Fails if a row failed; the others are finished and kept all the same.
 
 set -euo pipefail
@@ -13,6 +14,7 @@ out=$PG_BUILD/bench
 args=(--out "$out" --scenario "${SCENARIO:-t1}")
 [ -z "${ROWS:-}" ] || args+=(--rows "$ROWS")
 [ -z "${QUICK:-}" ] || [ "${QUICK:-}" = 0 ] || args+=(--quick)
+[ -z "${TWICE:-}" ] || [ "${TWICE:-}" = 0 ] || args+=(--twice)
 need_packages python3
 # A mistake shows before the kernel is built, not after.
 python3 "$PG_MACHINE/bench/bench.py" "${args[@]}" --kernel none --work none --list >/dev/null || exit 1

@@ -50,6 +50,7 @@ checks=(
 	'kselftest       guest -        kernel-small   guest.sh kselftest small'
 	'kselftest-debug debug -        kernel-debug   guest.sh kselftest debug'
 	'demo            guest -        kernel-small   other.sh demo'
+	'bench           guest -        kernel-small   bench.sh'
 	'deb-boot        guest -        deb            other.sh deb-boot'
 )
 

@@ -3,8 +3,9 @@
 """The bench: runs each row of a scenario in a guest of its own, and reports.
 
 bench.py --kernel BZIMAGE --work BINARY --out DIRECTORY [--qemu BINARY]
-         [--scenario NAME] [--rows A,B] [--quick] [--jobs N]
+         [--scenario NAME] [--rows A,B] [--quick] [--jobs N] [--twice]
 
+--twice: runs each row two times and compares all that the guest and the emulator wrote.
 Rows whose kernel, emulator, workload and settings are those of an earlier run are not
 run again. The exit status is 1 if a row failed.
 """
@@ -207,6 +208,40 @@ def run_all(runs, jobs):
             r.stop()
 
 
+def differing(a, b):
+    """(bytes that differ, bytes) of what two runs of a row left: measurements and the truth."""
+    names = {n for d in (a, b) for n in os.listdir(d) if n.startswith("work.") or n in ("truth", "system", "scan", "pghot", "damon")}
+    bad = size = 0
+    for n in names:
+        data = []
+        for d in (a, b):
+            path = os.path.join(d, n)
+            data.append(measure.read_bytes(path) if os.path.exists(path) else b"")
+        x, y = data
+        size += max(len(x), len(y))
+        if x != y:
+            bad += abs(len(x) - len(y)) + sum(map(int.__ne__, x, y))
+    return bad, size
+
+
+def compare_twice(args, machine, scenario, rows, base):
+    """Runs each row twice. True if all are the same to the byte."""
+    pairs = [[Run(args, machine, scenario, r, os.path.join(base, "rows", r.name + n)) for n in ("", ".again")] for r in rows]
+    todo = [r for pair in pairs for r in pair if not r.kept()]
+    run_all(todo, args.jobs)
+    good = True
+    for first, second in pairs:
+        name = first.row.name
+        if first.error or second.error:
+            print(f"  {name}: FAILED: {first.error or second.error}")
+            good = False
+            continue
+        bad, size = differing(first.dir, second.dir)
+        print(f"  {name}: {bad} of {size} bytes differ between two runs")
+        good = good and not bad
+    return good
+
+
 def choose_rows(scenario, wanted):
     names = [x for x in re.split(r"[,\s]+", wanted) if x] if wanted else scenario.rows
     if not names:
@@ -215,7 +250,10 @@ def choose_rows(scenario, wanted):
     for n in names:
         if n not in seen:
             seen.append(n)
-    return [spec.Row(n, scenario) for n in seen]
+    rows = [spec.Row(n, scenario) for n in seen]
+    if len({r.name for r in rows}) < len(rows):
+        raise spec.SpecError("ROWS has two rows of the same name")
+    return rows
 
 
 def main():
@@ -228,6 +266,7 @@ def main():
     p.add_argument("--rows", default="")
     p.add_argument("--quick", action="store_true")
     p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--twice", action="store_true")
     p.add_argument("--list", action="store_true")
     args = p.parse_args()
 
@@ -241,6 +280,8 @@ def main():
     args.input_digest = digest_of(args.kernel, args.work, machine.binary, os.path.join(HERE, "in-guest.sh"),
                                   os.path.join(MACHINE, "guest.sh"), os.path.join(MACHINE, "guest-init"))
     base = os.path.join(args.out, scenario.name + ("-quick" if args.quick else ""))
+    if args.twice:
+        return 0 if compare_twice(args, machine, scenario, rows, base) else 1
     runs = [Run(args, machine, scenario, r, os.path.join(base, "rows", r.name)) for r in rows]
     todo = [r for r in runs if not r.kept()]
     for line in [scenario.title] + scenario.describe():

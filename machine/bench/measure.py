@@ -13,6 +13,11 @@ def read(path):
         return f.read()
 
 
+def read_bytes(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
 def read_values(path):
     """"name value" lines as a dictionary, whole numbers as such."""
     values = {}
@@ -205,8 +210,7 @@ def row(directory, name, title, promoted):
         bins = truth.join(truth.read_truth(file), looks, r["pages"], samples[0][1], samples[-1][1], NR_BINS)
         if not sum(map(sum, (b.accesses for b in bins))):
             raise truth.Damaged(f"{file}: holds no access to the workload's pages")
-    with open(work + ".sets", "rb") as f:
-        sets = f.read()
+    sets = read_bytes(work + ".sets")
 
     # The hot set of each stretch: by the truth, or by what the workload meant to do.
     hot_sets = []

@@ -71,8 +71,11 @@ def parse(path, words, needs):
     return out
 
 
+NAME = r"[A-Za-z0-9_-]+"
+
+
 def names_in(directory):
-    return sorted(n for n in os.listdir(os.path.join(HERE, directory)) if re.fullmatch(r"[A-Za-z0-9_-]+", n))
+    return sorted(n for n in os.listdir(os.path.join(HERE, directory)) if re.fullmatch(NAME, n))
 
 
 def find(directory, what, name):
@@ -228,8 +231,14 @@ class Scenario:
 
 class Row:
     def __init__(self, name, scenario):
-        self.name = name
-        self.path = find("rows", "row", name)
+        # A file of one's own may stand anywhere.
+        self.name = os.path.basename(name)
+        if "/" in name:
+            self.path = name
+            if not os.path.isfile(name) or not re.fullmatch(NAME, self.name):
+                raise SpecError(f"there is no row file '{name}' (with a name of letters, digits, '_' and '-')")
+        else:
+            self.path = find("rows", "row", name)
         d = parse(self.path, ROW_WORDS, ROW_NEEDS)
         v = scenario.vars
         try:

@@ -313,6 +313,20 @@ class Order(unittest.TestCase):
         self.assertIn("NOT so", report.orders(rows, scenario)[0])
 
 
+class Twice(Files):
+    def test_differing(self):
+        dirs = []
+        for name, data in (("a", b"abcd"), ("b", b"abXd")):
+            d = os.path.join(self.tmp.name, name)
+            os.mkdir(d)
+            dirs.append(d)
+            for file, text in (("work.samples", data), ("truth", b"1234" if name == "a" else b"123"), ("log", data * 9)):
+                with open(os.path.join(d, file), "wb") as f:
+                    f.write(text)
+        self.assertEqual(bench.differing(*dirs), (2, 8))
+        self.assertEqual(bench.differing(dirs[0], dirs[0]), (0, 8))
+
+
 class Left(unittest.TestCase):
     def test_estimate(self):
         class Waiting:

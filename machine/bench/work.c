@@ -336,14 +336,30 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* All that is not measured, and what we start, stays off the workers' CPUs. */
+static void stay_away(void)
+{
+	unsigned long nr = sysconf(_SC_NPROCESSORS_ONLN), i;
+	cpu_set_t cpus;
+
+	if (opt.first_cpu + opt.threads > nr)
+		errx(1, "%lu threads from CPU %lu on need more CPUs", opt.threads, opt.first_cpu);
+	CPU_ZERO(&cpus);
+	for (i = 0; i < nr; i++)
+		if (i < opt.first_cpu || i >= opt.first_cpu + opt.threads)
+			CPU_SET(i, &cpus);
+	if (!CPU_COUNT(&cpus))
+		warnx("no CPU is left for the measurement: it disturbs what it measures");
+	else if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		err(1, "sched_setaffinity");
+}
+
 static void start_workers(void)
 {
 	pthread_attr_t attr;
 	unsigned long i;
 	cpu_set_t cpus;
 
-	if (opt.first_cpu + opt.threads > (unsigned long)sysconf(_SC_NPROCESSORS_ONLN))
-		errx(1, "%lu threads from CPU %lu on need more CPUs", opt.threads, opt.first_cpu);
 	pthread_barrier_init(&barrier, NULL, opt.threads);
 	for (i = 0; i < opt.threads; i++) {
 		workers[i].random = rnd();
@@ -708,6 +724,7 @@ static void run(void)
 	frames = alloc(nr_pages, sizeof(*frames));
 	set_of = alloc(nr_pages, 1);
 	rnd_state = opt.seed;
+	stay_away();
 	copy_vmstat("vmstat-start");
 	fill_node();
 	map_buffer();
