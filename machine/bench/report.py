@@ -228,14 +228,20 @@ def draw_heat(rows, details, scenario, out):
         sums = truth.total(d["bins"], d["pages"])
         order = sorted(range(d["pages"]), key=sums.__getitem__, reverse=True)
         # Ties (what is never accessed) by page number: sorted() is stable.
+        if len(d["hot_sets"]) > 1:
+            # One set above the other, as their turns come
+            turn = {}
+            for i, hot in enumerate(d["hot_sets"]):
+                for page in hot:
+                    turn.setdefault(page, i)
+            order.sort(key=lambda page: turn.get(page, len(d["hot_sets"])))
         per_row = max(1, d["pages"] // RANK_ROWS)
         if r is first:
-            step = (d["bins"][0].end - d["bins"][0].start) / 1e9
             heat = []
             for k in range(0, per_row * RANK_ROWS, per_row):
                 part = order[k:k + per_row]
-                heat.append([sum(map(b.accesses.__getitem__, part)) / len(part) / step for b in d["bins"]])
-            panels.append(("accesses by the truth, per page and second", matrix(out, "heat", heat), "heat",
+                heat.append([sum(map(b.accesses.__getitem__, part)) / len(part) / max(b.covered, 1) * 1e9 for b in d["bins"]])
+            panels.insert(0, ("accesses by the truth, per page and second", matrix(out, "heat", heat), "heat",
                            len(d["bins"]), d["end"]))
         rank = [0] * d["pages"]
         for k, page in enumerate(order):

@@ -133,6 +133,7 @@ class Bin:
     def __init__(self, start, end, nr_pages):
         self.start, self.end = start, end           # ns of the machine's clock
         self.accesses = array("Q", bytes(8 * nr_pages))
+        self.covered = 0                            # ns of the intervals that it got
         self.misses = {}                            # node -> last-level misses on the workload's pages
 
 
@@ -150,6 +151,7 @@ def join(blocks, looks, nr_pages, begin, end, nr_bins):
             continue
         page_of = owners.during(start, at)
         b = bins[min(nr_bins - 1, int(((start + at) / 2 - begin) / step))]
+        b.covered += at - start
         accesses, misses = b.accesses, b.misses
         # cpu is in the lower, node in the upper half of the second word
         for page, where, reads, writes, read_misses, write_misses in zip(
