@@ -420,6 +420,9 @@ static void map_buffer(void)
 		buf = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (buf == MAP_FAILED)
 			err(1, "mmap %s", opt.file);
+		/* No readahead: it would bring neighbours along, in large folios. */
+		if (madvise(buf, len, MADV_RANDOM))
+			err(1, "madvise");
 		close(fd);
 		return;
 	}
