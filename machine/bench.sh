@@ -1,11 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make bench: promoters side by side, each in a guest of its own on the modelled machine:
-# SCENARIO=name (machine/bench/scenarios), ROWS=a,b (machine/bench/rows), QUICK=1 (a
-# shorter run at another scale), TWICE=1 (each row two times: are they the same to the
-# byte?). Prints a table; build/bench/ gets result.json and
-# pictures. Fails if a row failed; the others are finished and kept all the same.
+# make bench: promoters side by side, each in a guest of its own on the modelled machine.
+# Prints a table; build/bench/ gets result.json and pictures. Fails if a row failed; the
+# others are finished and kept all the same.
+#
+# Variables:
+#   SCENARIO=t1		a file in machine/bench/scenarios
+#   ROWS=a,b		files in machine/bench/rows, or others by their path
+#   QUICK=1		a shorter run, at another scale
+#   TWICE=1		run each row two times: are they the same to the byte?
+#   BENCH_JOBS=2	rows at a time
+#   MACHINE=stock	Debian's emulator: shows that it works, times mean nothing
 
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -22,6 +28,11 @@ python3 "$PG_MACHINE/bench/bench.py" "${args[@]}" --kernel none --work none --li
 need_packages "${PG_PKG_BUILD[@]}" "${PG_PKG_GUEST[@]}" gnuplot-nox
 need_space "$out" 2000 "the bench"
 kernel=$("$PG_MACHINE/build.sh" "${VARIANT:-bench}")/arch/x86/boot/bzImage
+case ${MACHINE:-model} in
+model) args+=(--qemu "$("$PG_MACHINE/qemu.sh")") ;;
+stock) ;;
+*) die "MACHINE is model or stock here, not '$MACHINE': the bench needs a clock that memory moves" ;;
+esac
 mkdir -p "$out/bin"
 gcc -O2 -Wall -Wextra -static -pthread -I "$PG_MACHINE" -o "$out/bin/work" "$PG_MACHINE/bench/work.c" -lm ||
 	die "the workload does not compile; on Debian, build-essential brings what it needs"

@@ -74,7 +74,7 @@ class Run:
         self.before, self.on = row.scripts(scenario)
         env = {"MEM_MB": scenario.memory, "CPUS": str(scenario.cpus),
                "APPEND": " ".join(x for x in ("nokaslr norandmaps", scenario.append, row.append) if x)}
-        env.update(machine.environment(os.path.join(directory, "truth")))
+        env.update(machine.environment(os.path.join(directory, "truth"), row.seconds))
         self.env = env
         h = hashlib.sha256()
         plain = {k: v.replace(directory, "") for k, v in env.items()}

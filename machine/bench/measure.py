@@ -3,9 +3,10 @@
 import json
 import os
 
+import machine
 import truth
 
-NR_BINS = 60
+NR_BINS = machine.INTERVALS
 
 
 def read(path):
