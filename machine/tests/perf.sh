@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# perf.sh [zen3|zen4|zen5|zen6...]: the kernel's own IBS driver and perf, built
+# from the kernel's source, on the modelled machine; by default as zen6 and zen4.
+# TAP on stdout.
+#
+# perf.sh build: builds perf only, and prints where it is
+#
+# KERNEL=...	a bzImage or a build directory, instead of the variant small
+# PERF=...	a perf that was built already
+
+set -euo pipefail
+PG_MACHINE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+. "$PG_MACHINE/lib.sh"
+
+# No more of perf than the tests want: it would need libraries, and time.
+without=(NO_JEVENTS=1 NO_LIBBPF=1 BUILD_BPF_SKEL=0 NO_LIBTRACEEVENT=1 NO_LIBPYTHON=1 NO_SLANG=1
+	 NO_LIBNUMA=1 NO_LIBDW=1 NO_LIBBABELTRACE=1 NO_CAPSTONE=1 NO_LZMA=1 NO_LIBZSTD=1 NO_LIBPFM4=1
+	 NO_LIBDEBUGINFOD=1 NO_SDT=1 NO_JVMTI=1 NO_SHELLCHECK=1 NO_LIBLLVM=1 NO_RUST=1 NO_DEMANGLE=1)
+
+# build SOURCE PERF
+# shellcheck disable=SC2317 # with_lock calls it
+build() {
+	local tmp=$PG_CACHE/tmp.perf
+	[ ! -x "$2" ] || return 0
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	need_space "$PG_CACHE" 300 "the build of perf"
+	run_logged "perf" "$PG_LOG/perf.log" "grep -cE '^ +(CC|LD)' '$PG_LOG/perf.log' | sed 's/\$/ of about 430 files/'" \
+		make -C "$1/tools/perf" O="$tmp" -j"$PG_JOBS" WERROR=0 "${without[@]}" || {
+			rm -rf "$tmp"
+			die "perf does not build, see $PG_LOG/perf.log"
+		}
+	mkdir -p "$(dirname "$2")"
+	mv "$tmp/perf" "$2"
+	rm -rf "$tmp"
+}
+
+need_packages build-essential bison flex libelf-dev zlib1g-dev python3 pkg-config
+perf=${PERF:-}
+if [ -z "$perf" ]; then
+	source=$("$PG_MACHINE/source.sh" pristine)
+	perf=$PG_CACHE/perf-$(basename "$source")-$(short_hash "${without[*]}")/perf
+	with_lock perf build "$source/linux" "$perf"
+fi
+if [ "${1:-}" = build ]; then
+	printf '%s\n' "$perf"
+	exit
+fi
+(($#)) || set -- zen6 zen4
+for preset; do
+	[[ $preset =~ ^zen[3-6]$ ]] || die "perf.sh knows zen3, zen4, zen5 and zen6, not '$preset'"
+done
+
+out=$PG_BUILD/tests
+mkdir -p "$out"
+gcc -O2 -Wall -Wextra -static -o "$out/walk" "$PG_MACHINE/tests/perf/walk.c"
+cp -f "$perf" "$out/perf"
+rc=0
+for preset; do
+	dir=$out/perf-$preset
+	rm -rf "$dir"
+	# The prefetcher would hide what a walk misses only where it is in order.
+	MACHINE=${MACHINE:-fast} CPU="EPYC-Milan,ibs-preset=$preset" "$PG_MACHINE/guest.sh" --out "$dir" ${KERNEL:+--kernel "$KERNEL"} \
+		--files "$out/perf $out/walk $PG_MACHINE/tests/perf/in-guest.sh" --timeout 1800 -- ./in-guest.sh >&2 || rc=1
+	python3 "$PG_MACHINE/tests/perf.py" "$dir" "$preset" || rc=1
+done
+exit $rc
