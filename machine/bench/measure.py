@@ -251,11 +251,10 @@ def row(directory, name, title, promoted):
     system_s = float(r["system_s"])
 
     quarter = [b for b in bins if b.start >= bins[0].start + 0.75 * (bins[-1].end - bins[0].start)] if bins else []
-    misses = {}
-    for b in quarter:
-        for nid, n in b.misses.items():
-            misses[nid] = misses.get(nid, 0) + n
-    dram = sum(n for nid, n in misses.items() if nid != r["slow_node"])
+
+    def dram_share(dicts):
+        dram = sum(n for d in dicts for nid, n in d.items() if nid != r["slow_node"])
+        return share(dram, sum(n for d in dicts for n in d.values()))
 
     def rounded(x, digits=4):
         return None if x is None else round(x, digits)
@@ -271,7 +270,8 @@ def row(directory, name, title, promoted):
         "hot_pages": len(hot) if hot else None,
         "hot_share": rounded(share(last[1], len(hot))),
         "over": rounded(over(last[1] + last[2], len(hot))),
-        "dram_share": rounded(share(dram, sum(misses.values()))),
+        "dram_share": rounded(dram_share([b.misses for b in quarter])),
+        "dram_access_share": rounded(dram_share([b.by_node for b in quarter])),
         "pages_on_node": {str(n): by_node[n] for n in sorted(by_node)},
         "promoted": counters(promoted, vmstat),
         "demoted": counters("pgdemote_kswapd + pgdemote_direct + pgdemote_proactive + pgdemote_khugepaged", vmstat),

@@ -84,7 +84,7 @@ def table_t2(rows, scenario):
     table.append(["pgdemote_kswapd before the run", ""] + [str(r["demoted_before"]) for r in rows])
     table.append(["promoter CPU, s", ""] + [number(r["promoter_cpu_s"], 2) for r in rows])
     table.append(["kswapd CPU, s", ""] + [number(r["cpu"].get("kswapd", 0), 2) for r in rows])
-    table.append(["accesses that DRAM serves", ""] + [percent(r["dram_share"]) for r in rows])
+    table.append(["accesses to pages on DRAM", ""] + [percent(r["dram_access_share"]) for r in rows])
     return columns(table)
 
 

@@ -55,6 +55,7 @@ class Join(Files):
             [look(0, [(0, 2000), (1, 5)])], 2, 0, 10, 1)
         self.assertEqual(list(bins[0].accesses), [6, 7])
         self.assertEqual(bins[0].misses, {2: 5, 0: 2})
+        self.assertEqual(bins[0].by_node, {2: 6, 0: 7})
 
     def test_first_block_has_no_start(self):
         # What happened before the first end of an interval began at a time unknown.

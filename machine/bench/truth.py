@@ -135,6 +135,7 @@ class Bin:
         self.accesses = array("Q", bytes(8 * nr_pages))
         self.covered = 0                            # ns of the intervals that it got
         self.misses = {}                            # node -> last-level misses on the workload's pages
+        self.by_node = {}                           # node -> accesses to them, wherever they were served
 
 
 def join(blocks, looks, nr_pages, begin, end, nr_bins):
@@ -152,13 +153,14 @@ def join(blocks, looks, nr_pages, begin, end, nr_bins):
         page_of = owners.during(start, at)
         b = bins[min(nr_bins - 1, int(((start + at) / 2 - begin) / step))]
         b.covered += at - start
-        accesses, misses = b.accesses, b.misses
+        accesses, misses, by_node = b.accesses, b.misses, b.by_node
         # cpu is in the lower, node in the upper half of the second word
         for page, where, reads, writes, read_misses, write_misses in zip(
                 map(page_of.get, rec[0::6]), rec[1::6], rec[2::6], rec[3::6], rec[4::6], rec[5::6]):
             if page is not None:
                 accesses[page] += reads + writes
                 where >>= 16
+                by_node[where] = by_node.get(where, 0) + reads + writes
                 misses[where] = misses.get(where, 0) + read_misses + write_misses
     return bins
 
