@@ -11,6 +11,7 @@ run again. The exit status is 1 if a row failed.
 """
 import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -117,8 +118,11 @@ class Run:
             if self.chase_began is None:
                 self.chase_began = time.monotonic()
             self.at = float(found[-1])
-        if self.process.poll() is None:
+        # Not poll(): the CPU time is wanted too. It includes the emulator's.
+        pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
+        if not pid:
             return False
+        self.process.returncode = os.waitstatus_to_exitcode(status)
         self.log.close()
         if self.process.returncode:
             self.error = f"the guest ended with status {self.process.returncode}"
@@ -127,7 +131,9 @@ class Run:
         elif self.machine.has_truth and not os.path.exists(os.path.join(self.dir, "truth")):
             self.error = "the emulator wrote no record of accesses"
         if not self.error:
-            measure.save(os.path.join(self.dir, "took.json"), round(time.monotonic() - self.began, 1))
+            measure.save(os.path.join(self.dir, "took.json"), {
+                "host_seconds": round(time.monotonic() - self.began, 1),
+                "host_cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1)})
             with open(os.path.join(self.dir, "key.tmp"), "w") as f:
                 f.write(self.key + "\n")
             os.replace(os.path.join(self.dir, "key.tmp"), os.path.join(self.dir, "key"))
@@ -303,7 +309,7 @@ def main():
             continue
         try:
             entry, detail = measure.row(r.dir, r.row.name, r.row.title, r.row.promoted)
-            entry["host_seconds"] = float(measure.read(os.path.join(r.dir, "took.json")))
+            entry.update(json.loads(measure.read(os.path.join(r.dir, "took.json"))))
         except (OSError, ValueError, KeyError, truth.Damaged) as e:
             say(f"{r.row.name}: FAILED: its results are not as they should be: {e}")
             failed.append({"id": r.row.name, "error": str(e)})
