@@ -484,7 +484,8 @@ static void choose_hot(void)
 	shuffle(order, slots);
 	for (set = 0; set < opt.sets; set++)
 		for (i = 0; i < want; i++)
-			memset(set_of + order[set * want + i] * opt.run_pages, set + 1, opt.run_pages);
+			memset(set_of + order[set * want + i] * opt.run_pages, set + 1,
+			       opt.run_pages);
 	free(order);
 }
 
@@ -499,7 +500,8 @@ static void make_chain(unsigned long set)
 			pages[n++] = i;
 	order = numbers(nr);
 	shuffle(order, nr);
-#define LINE_OF(i) ((void **)(buf + pages[order[i] / LINES] * PAGE + order[i] % LINES * LINE))
+#define LINE_OF(i) ((void **)(buf + pages[order[i] / LINES] * PAGE + \
+			      order[i] % LINES * LINE))
 	prev = LINE_OF(nr - 1);
 	for (i = 0; i < nr; i++) {
 		p = LINE_OF(i);
@@ -543,7 +545,8 @@ static void look(FILE *f, double seconds)
 	fwrite(&head, sizeof(head), 1, f);
 	for (i = 0; i < nr_pages; i += n) {
 		n = nr_pages - i < 2048 ? nr_pages - i : 2048;
-		if (pread(pagemap_fd, entries, n * 8, ((uintptr_t)buf / PAGE + i) * 8) != (ssize_t)(n * 8))
+		if (pread(pagemap_fd, entries, n * 8,
+			  ((uintptr_t)buf / PAGE + i) * 8) != (ssize_t)(n * 8))
 			err(1, "/proc/self/pagemap");
 		for (nr = 0, j = 0; j < n; j++) {
 			/* A page that is being moved stays where it was. */
@@ -646,7 +649,6 @@ static void switch_on(void)
 		errx(1, "cannot start %s", opt.on);
 }
 
-
 static void check_switched_on(void)
 {
 	int status;
@@ -692,7 +694,8 @@ static void *watch(void *arg)
 		else
 			part = (unsigned long)(t * 1e3 / opt.set_ms) % opt.sets;
 		if (part != (opt.mode == LLM ? phase : current_set)) {
-			__atomic_store_n(opt.mode == LLM ? &phase : &current_set, part, __ATOMIC_RELAXED);
+			__atomic_store_n(opt.mode == LLM ? &phase : &current_set, part,
+					 __ATOMIC_RELAXED);
 			write_sample(f, t);
 		}
 		due += opt.sample_ms / 1e3;
@@ -724,6 +727,11 @@ static void save_sets(void)
 	for (int i = 0; i < nr_ranges; i++)
 		fprintf(f, "%d %lu %lu\n", ranges[i].nid, ranges[i].start, ranges[i].end);
 	finish(f, "ranges");
+}
+
+static double seconds(const struct timeval *tv)
+{
+	return tv->tv_sec + tv->tv_usec / 1e6;
 }
 
 static void run(void)
@@ -761,8 +769,8 @@ static void run(void)
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < opt.threads; i++) {
 		pthread_join(workers[i].thread, NULL);
-		system += workers[i].usage.ru_stime.tv_sec + workers[i].usage.ru_stime.tv_usec / 1e6;
-		user += workers[i].usage.ru_utime.tv_sec + workers[i].usage.ru_utime.tv_usec / 1e6;
+		system += seconds(&workers[i].usage.ru_stime);
+		user += seconds(&workers[i].usage.ru_utime);
 	}
 	if (on_pid)
 		errx(1, "the promoter was not yet switched on when the time was over");
@@ -893,7 +901,8 @@ static void check_options(void)
 		bad = "layers";
 	else if (!opt.look_ms || !opt.sample_ms || !opt.visit)
 		bad = "look-ms, sample-ms or visit";
-	else if (opt.slow < 0 || opt.slow >= MAX_NODES || opt.dram >= MAX_NODES || opt.hog_node >= MAX_NODES)
+	else if (opt.slow < 0 || opt.slow >= MAX_NODES || opt.dram >= MAX_NODES ||
+		 opt.hog_node >= MAX_NODES)
 		bad = "slow, dram or hog-node";
 	if (bad)
 		errx(2, "the value of --%s does not fit", bad);
