@@ -29,7 +29,10 @@ need_packages "${PG_PKG_BUILD[@]}" "${PG_PKG_GUEST[@]}" gnuplot-nox
 need_space "$out" 2000 "the bench"
 kernel=$("$PG_MACHINE/build.sh" "${VARIANT:-bench}")/arch/x86/boot/bzImage
 case ${MACHINE:-model} in
-model) args+=(--qemu "$("$PG_MACHINE/qemu.sh")") ;;
+model)
+	qemu=$("$PG_MACHINE/qemu.sh")
+	args+=(--qemu "$qemu")
+	;;
 stock) ;;
 *) die "MACHINE is model or stock here, not '$MACHINE': the bench needs a clock that memory moves" ;;
 esac
