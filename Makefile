@@ -4,11 +4,11 @@
 # All work is done by the scripts in machine/ (see machine/README.md).
 
 VARIANT ?= small
-export VARIANT KSRC CONFIG REFETCH FILES MEM_MB CPUS APPEND HMAT LATENCY HOTPLUG_MB HOSTTOOLS TIMEOUT QEMU QEMU_EXTRA JOBS OUT SCENARIO ROWS QUICK TWICE BENCH_JOBS
+export VARIANT KSRC CONFIG REFETCH FILES MEM_MB CPUS APPEND HMAT LATENCY HOTPLUG_MB HOSTTOOLS TIMEOUT QEMU QEMU_EXTRA MACHINE MODEL TRUTH JOBS OUT SCENARIO ROWS QUICK TWICE BENCH_JOBS
 
 # Scripts print progress as they go; two of them at once would mix.
 .NOTPARALLEL:
-.PHONY: help demo check bench figures kernel kunit shell run series deb clean distclean
+.PHONY: help demo check bench figures kernel machine kunit shell run series deb clean distclean
 
 help:
 	@echo 'pghot: promotes hot pages from slow memory to DRAM. A Linux 7.3 overlay.'
@@ -25,6 +25,7 @@ help:
 	@echo '                 what it leaves in /root/out comes back in build/guest/'
 	@echo '  make kernel    build only (VARIANT=$(VARIANT); also: $(filter-out $(VARIANT),$(patsubst machine/config/%.config,%,$(wildcard machine/config/*.config))))'
 	@echo '  make series    the patch series: a git branch and mails, in build/series/'
+	@echo '  make machine   the patched QEMU that MACHINE=model and MACHINE=fast need'
 	@echo "  make deb       a Debian kernel package with this machine's configuration"
 	@echo '                 (or CONFIG=file, or CONFIG=small), in build/deb/'
 	@echo '  make clean     remove build/'
@@ -34,6 +35,7 @@ help:
 	@echo '            VARIANT=debug          the kernel with all the debugging'
 	@echo '            MEM_MB=512,512,1024    sizes of the DRAM nodes 0 and 1, and of slow node 2'
 	@echo "            CPUS=2  APPEND='...'   processors and kernel parameters of the guest"
+	@echo '            MACHINE=model          slow memory is slow, in virtual time; fast; stock'
 	@echo '            HOSTTOOLS=1            "host COMMAND" in the guest runs your programs'
 	@echo '            TIMEOUT=900            seconds until make run gives up'
 	@echo 'More of them: machine/README.md'
@@ -54,6 +56,9 @@ figures:
 
 kernel:
 	@machine/build.sh $(VARIANT)
+
+machine:
+	@machine/qemu.sh
 
 kunit:
 	@machine/kunit.sh

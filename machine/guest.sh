@@ -18,6 +18,11 @@
 #   LATENCY=90,110,250	ns in HMAT: local, the other DRAM node, the slow node
 #   HOTPLUG_MB=n	room for n MB of memory added later (-device pc-dimm)
 #   HOSTTOOLS=1		the host's programs in the guest: "host COMMAND"
+#   MACHINE=stock	Debian's QEMU. fast: the modelled machine (qemu/README.md), where
+#			memory takes no time. model: where it does, in virtual time,
+#			and two runs are the same
+#   MODEL=llc-size=1M	properties of memory-model, for fast and model
+#   TRUTH=file		what was accessed goes there, for fast and model
 #   QEMU, QEMU_EXTRA	the emulator, and more arguments for it
 
 set -euo pipefail
@@ -58,6 +63,11 @@ fi
 LATENCY=${LATENCY:-90,110,250}
 [[ $LATENCY =~ ^[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*$ ]] || die "LATENCY is three numbers in ns (local, other DRAM node, slow node), not '$LATENCY'"
 IFS=, read -ra lat <<<"$LATENCY"
+MACHINE=${MACHINE:-stock}
+[[ $MACHINE =~ ^(stock|fast|model)$ ]] || die "MACHINE is stock, fast or model, not '$MACHINE'"
+if [ "$MACHINE" = stock ] && [ -n "${MODEL:-}${TRUTH:-}" ]; then
+	die "MODEL and TRUTH are for MACHINE=fast and MACHINE=model"
+fi
 for m in "${mem[@]}"; do
 	((m >= 64)) || die "MEM_MB=$MEM_MB: a node has at least 64 MB"
 done
@@ -92,10 +102,32 @@ fi
 # ---------------------------------------------------------------------------
 # The machine
 
-qemu=${QEMU:-qemu-system-x86_64}
+if [ -n "${QEMU:-}" ] || [ "$MACHINE" = stock ]; then
+	qemu=${QEMU:-qemu-system-x86_64}
+else
+	qemu=$("$PG_MACHINE/qemu.sh")
+fi
 args=(-nodefaults -no-user-config -display none -no-reboot)
 # ACPI's power button and friends are not needed, but SMM would cost boot time.
 args+=(-machine "q35,smm=off,vmport=off,hmat=$([ "${HMAT:-on}" = off ] && echo off || echo on)")
+case $MACHINE in
+model)
+	ACCEL=${ACCEL:-tcg}
+	# shellcheck disable=SC2054
+	args+=(-icount "shift=0,sleep=off,lockstep=${QUANTUM:-1000}" -seed 1 -rtc clock=vm,base=2026-01-01)
+	# Else the main loop serves the queues, at a time that is not the guest's.
+	args+=(-global virtio-serial-pci.ioeventfd=off -global virtio-9p-pci.ioeventfd=off)
+	APPEND="nokaslr norandmaps ${APPEND:-}" ;;
+esac
+if [ "$MACHINE" != stock ]; then
+	# "rep movsb" and "rep stosb" would take an instruction a byte.
+	CPU=${CPU:-EPYC-Milan,ibs-preset=zen6,erms=off,fsrm=off}
+	if [ -n "${TRUTH:-}" ]; then
+		TRUTH=$(realpath -m "$TRUTH")
+		MODEL="${MODEL:+$MODEL,}truth=${TRUTH//,/,,}"
+	fi
+	args+=(-object "memory-model,id=model${MODEL:+,$MODEL}")
+fi
 args+=(-accel "${ACCEL:-tcg,thread=multi}" -cpu "${CPU:-max,la57=off}" -smp "cpus=$CPUS,sockets=$((CPUS > 1 ? 2 : 1)),maxcpus=$((CPUS + CPUS % 2 * (CPUS > 1)))")
 args+=(-m "${total}M${HOTPLUG_MB:+,slots=8,maxmem=$((total + HOTPLUG_MB))M}")
 half=$(((CPUS + 1) / 2))
@@ -115,11 +147,12 @@ done
 dist() { args+=(-numa "dist,src=$1,dst=$2,val=$3"); }
 dist 0 1 12; dist 1 0 12; dist 0 2 50; dist 2 0 50; dist 1 2 50; dist 2 1 50
 if [ "${HMAT:-on}" != off ]; then
+	# Bandwidths are in GiB/s: about 200, 160 and 40 GB/s.
 	for i in 0 $( ((maxcpus > 1)) && echo 1); do
 		for n in 0 1 2; do
-			if ((n == 2)); then l=${lat[2]} bw=8000; elif ((n == i || maxcpus < 2)); then l=${lat[0]} bw=24000; else l=${lat[1]} bw=20000; fi
+			if ((n == 2)); then l=${lat[2]} bw=37; elif ((n == i || maxcpus < 2)); then l=${lat[0]} bw=186; else l=${lat[1]} bw=149; fi
 			args+=(-numa "hmat-lb,initiator=$i,target=$n,hierarchy=memory,data-type=access-latency,latency=$l"
-			       -numa "hmat-lb,initiator=$i,target=$n,hierarchy=memory,data-type=access-bandwidth,bandwidth=${bw}M")
+			       -numa "hmat-lb,initiator=$i,target=$n,hierarchy=memory,data-type=access-bandwidth,bandwidth=${bw}G")
 		done
 	done
 fi
@@ -217,7 +250,7 @@ boot() {
 if [ -n "$shell_mode" ]; then
 	say "booting; leave with 'exit', or Ctrl-A X at once (console: ${console#"$PWD"/})"
 else
-	say "guest: $CPUS CPUs, nodes of $MEM_MB MB (console: ${console#"$PWD"/})"
+	say "guest: $CPUS CPUs, nodes of $MEM_MB MB, $MACHINE machine (console: ${console#"$PWD"/})"
 fi
 # On a busy host the guest's kernel can measure its clock wrong, and all that it
 # times later with it. It says so; guest-init gives up then, before the command.
