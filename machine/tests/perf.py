@@ -136,8 +136,13 @@ def main():
             tap.result(w.status == "0" and len(w.loads()) > 500 and not w.stores() and all(s["weight"] > 128 for s in w.loads()),
                        f"ldlat=128 on node 2: {len(w.loads())} samples, none below")
 
+    # The processor's own counters pass precise events on to IBS.
+    core = "PMU not available" not in read("dmesg")
     lines = [line for line in read("precise-2.script").splitlines() if " walk" in line]
-    tap.result(read("precise-2.status").strip() == "0" and len(lines) > 100, f"cycles:pp goes to IBS: {len(lines)} samples")
+    if core:
+        tap.result(read("precise-2.status").strip() == "0" and len(lines) > 100, f"cycles:pp goes to IBS: {len(lines)} samples")
+    else:
+        tap.skip("cycles:pp goes to IBS", "QEMU has no performance counters, whose driver would pass it on")
 
     for node in (0, 1, 2):
         w = Walk(f"mem-{node}", phys=False)
@@ -156,6 +161,9 @@ def main():
     log = read("test.log")
     for name in ("AMD IBS via core pmu", "AMD IBS sample period"):
         part = log.split(f"== {name}\n")[-1].split("== ")[0] if f"== {name}\n" in log else ""
+        if "core pmu" in name and not core:
+            tap.skip(f"perf test: {name}", "QEMU has no performance counters, whose driver would pass it on")
+            continue
         good = "status 0" in part and re.search(rf"{name} *: (.\[\d+m)?Ok", part)
         tap.result(bool(good), f"perf test: {name}")
     complaints = read("complaints").strip()

@@ -508,20 +508,20 @@ static void test_periods(struct unit *u)
 
 	lvt(u, LVT_MASKED);
 	for (i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
-		u64 p = periods[i], n = p / 4 + 16;
+		u64 p = periods[i], n = p / 4 + 16, step = p >> 26 ? 4 : 8;
 
-		if (n * 8 > (big ? 256ull << 20 : 16 << 20)) {
+		if (n * step > (big ? 256ull << 20 : 16 << 20)) {
 			skip("a long period", "no room");
 			continue;
 		}
 		if (u == OP && p >> 20 && !cap(OPCNTEXT))
 			continue;
 		unit_off(u);
-		arm_stride(base, n, 8, u->ctl, period_bits(p) | EN | CNT_OPS);
+		arm_stride(base, n, step, u->ctl, period_bits(p) | EN | CNT_OPS);
 		read_sample(u, &s);
 		/* Where the processor has no such bit, it counts cycles. */
-		check(s.ctl & VAL && s.linad == base + 8 * (p / 4 - 1) && s.physad == s.linad,
-		      "%s: a period of %u ops tags op %u", u->name, p, (s.linad - base) / 2 + 4);
+		check(s.ctl & VAL && s.linad == base + step * (p / 4 - 1) && s.physad == s.linad,
+		      "%s: a period of %u ops tags op %u", u->name, p, (s.linad - base) / step * 4 + 4);
 		unit_off(u);
 	}
 }

@@ -21,7 +21,7 @@ fields=comm,cpu,ip,addr,phys_addr,data_src,weight
 record() {
 	name=$1 node=$2 cpu=$3
 	shift 3
-	./perf record -q -N -B -o "/tmp/data/$name" "$@" -- ./walk "$node" 32 "${MILLIONS:-3}" "$cpu" \
+	./perf record -q -N -B --sample-cpu -o "/tmp/data/$name" "$@" -- ./walk "$node" 16 "${MILLIONS:-3}" "$cpu" \
 		>"$out/$name.walk" 2>"$out/$name.err"
 	echo "$?" >"$out/$name.status"
 	./perf script -i "/tmp/data/$name" -F $fields >"$out/$name.script" 2>>"$out/$name.err"
@@ -32,7 +32,7 @@ ls /sys/bus/event_source/devices/ibs_op/caps /sys/bus/event_source/devices/ibs_o
 for n in 0 1 2; do
 	grep -E 'MemTotal' /sys/devices/system/node/node$n/meminfo
 done >$out/nodes
-dmesg | grep -E 'SRAT: Node|IBS|LVT offset' >$out/dmesg
+dmesg | grep -E 'SRAT: Node|IBS|LVT offset|PMU' >$out/dmesg
 
 for n in 0 1 2; do
 	record l3-$n $n 0 -e ibs_op/l3missonly=1/ -c 5008 --phys-data -d -W
@@ -46,7 +46,7 @@ record ldlat-2 2 0 -e ibs_op/ldlat=128/ -c 5008 -d -W
 record precise-2 2 0 -e cycles:pp -c 50000
 
 for n in 0 1 2; do
-	./perf mem record -o /tmp/data/mem-$n -- ./walk $n 32 "${MILLIONS:-3}" 0 >$out/mem-$n.walk 2>$out/mem-$n.err
+	./perf mem record -c 5008 --sample-cpu -o /tmp/data/mem-$n -- ./walk $n 16 "${MILLIONS:-3}" 0 >$out/mem-$n.walk 2>$out/mem-$n.err
 	echo "$?" >$out/mem-$n.status
 	./perf mem report -i /tmp/data/mem-$n --stdio --sort=mem >$out/mem-$n.report 2>>$out/mem-$n.err
 	./perf script -i /tmp/data/mem-$n -F comm,cpu,ip,addr,data_src,weight >$out/mem-$n.script 2>>$out/mem-$n.err
@@ -61,7 +61,7 @@ record online-2 2 1 -e ibs_op/l3missonly=1/ -c 5008 --phys-data -d -W
 ./perf test list 2>&1 | grep -i ibs >$out/test.list
 sed -n 's/^ *\([0-9]*\): *\(AMD IBS.*\)$/\1 \2/p' $out/test.list | while read -r number rest; do
 	echo "== $rest"
-	./perf test -v "$number" 2>&1
+	timeout "${TEST_SECONDS:-900}" ./perf test -v "$number" 2>&1
 	echo "status $?"
 done >$out/test.log
 dmesg | grep -E 'WARNING:|BUG:|Oops|Uhhuh|Dazed|unknown NMI|NMI received' >$out/complaints
