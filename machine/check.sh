@@ -52,6 +52,9 @@ checks=(
 	'demo            guest -        kernel-small   other.sh demo'
 	'bench           guest -        kernel-small   bench.sh'
 	'deb-boot        guest -        deb            other.sh deb-boot'
+	'model-ibs       guest -        -              model.sh ibs'
+	'model-perf      guest -        kernel-small   model.sh perf'
+	'model-memory    guest -        kernel-small   model.sh memory'
 )
 
 usage() { sed -n '4,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }

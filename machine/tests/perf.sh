@@ -23,6 +23,7 @@ without=(NO_JEVENTS=1 NO_LIBBPF=1 BUILD_BPF_SKEL=0 NO_LIBTRACEEVENT=1 NO_LIBPYTH
 # each of a hundred settings. That is nothing for a processor, but TCG translates
 # anew each time, in all for hours: so here it is some thousand times. What the
 # test compares does not depend on it.
+# shellcheck disable=SC2317 # build calls it
 shorten() {
 	local file=$1/tools/perf/arch/x86/tests/amd-ibs-period.c
 	sed -e 's/count < 100000)/count < 1000)/; s/count = 100000;/count = 1000;/' \
