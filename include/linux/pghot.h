@@ -241,15 +241,18 @@ static inline void pghot_hintfault(struct folio *folio, int nid)
 /**
  * struct pghot_look_stats - what looks at page tables did, since the boot
  * @areas: areas (PMD_SIZE) at which a round of looks began.
- * @refused: hints that were not followed, as looks had used up their time.
+ * @refused: hints that were not followed, as looks had used up their time, or there
+ *	     were too many areas.
+ * @looks: looks at an area, those that arm it included.
  * @found: times that a folio was found accessed and reported.
- * @late: looks that came too late to say anything.
+ * @late: looks that came too late to say anything, or were left out.
  * @flushes: TLB flushes of address spaces.
- * @ns: time that the looks took, in ns.
+ * @ns: CPU time of the thread that looks, in ns.
  */
 struct pghot_look_stats {
 	u64	areas;
 	u64	refused;
+	u64	looks;
 	u64	found;
 	u64	late;
 	u64	flushes;

@@ -23,12 +23,17 @@
  * pages in use that get hot, where a sample is a hint at best.
  *
  * A look at an area takes some microseconds, and flushes the TLBs of the program.
- * There is one flush for all areas of a program that are due together, and no new
- * area is looked at while the time that was spent exceeds its share, see
- * pghot_look_set_share().
+ * There is one flush for all areas of a program that are due together. A round is paid
+ * for in advance, by what looks took lately, and no round begins while nothing is left
+ * of the share of time that looks have, see pghot_look_set_share(). A look that comes
+ * much too late, or that would have to wait for a lock, is left out: after a longer
+ * time all pages look hot.
  *
- * The CPU's view is not lost for others who look at Accessed bits: what was found
- * set is kept in the folio's young flag, as idle page tracking does it.
+ * What was found set is kept in the folio's young flag, as idle page tracking does it,
+ * for others who look at Accessed bits. MGLRU looks at that flag when it evicts, but not
+ * when it walks page tables; there a page counts as accessed from the next access on.
+ *
+ * Accesses of a virtual machine set bits in tables of its own, which are not looked at.
  */
 #define pr_fmt(fmt) "pghot: " fmt
 
@@ -41,12 +46,12 @@
 #include <linux/list_sort.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
-#include <linux/mmu_notifier.h>
 #include <linux/oom.h>
 #include <linux/page_idle.h>
 #include <linux/pagewalk.h>
 #include <linux/pid.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/cputime.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -72,6 +77,9 @@
 /* Time that was not used up is saved, but not for more than this. */
 #define PGHOT_LOOK_MAX_SAVED	(20 * NSEC_PER_MSEC)
 
+/* What a look at an area is taken to cost before the first one, with the flush. */
+#define PGHOT_LOOK_FIRST_COST	(20 * NSEC_PER_USEC)
+
 struct pghot_area {
 	struct hlist_node	hash;
 	struct list_head	link;	/* in the list of its step, or a batch */
@@ -79,7 +87,7 @@ struct pghot_area {
 	pid_t			tgid;
 	unsigned long		start;
 	int			nid;	/* of the CPU that gave the hint */
-	unsigned int		step;	/* PGHOT_LOOK_STEPS + 1: it rests */
+	unsigned int		step;	/* looks done; PGHOT_LOOK_STEPS + 1: it rests */
 	u64			since;	/* when the step began, local_clock() */
 };
 
@@ -95,9 +103,15 @@ static DEFINE_HASHTABLE(pghot_areas, 10);
 static struct list_head pghot_steps[PGHOT_LOOK_STEPS + 2];
 static unsigned int pghot_nr_areas;
 
-/* Time that may be spent, in ns, as of pghot_look_refilled; can be negative. */
+/*
+ * CPU time that may be spent, in ns, as of pghot_look_refilled. Rounds are paid in
+ * advance; it is negative by less than one of them.
+ */
 static s64 pghot_look_tokens;
 static u64 pghot_look_refilled;
+
+/* CPU time of a look at an area, in ns, smoothed. */
+static u64 pghot_look_cost = PGHOT_LOOK_FIRST_COST;
 
 /* Thousandths of a CPU that looks may take. */
 static unsigned int pghot_look_share = 5;
@@ -142,7 +156,7 @@ static void pghot_remove_area(struct pghot_area *area)
 	lockdep_assert_held(&pghot_look_lock);
 
 	hash_del(&area->hash);
-	list_del(&area->link);
+	list_del_init(&area->link);
 	WRITE_ONCE(pghot_nr_areas, pghot_nr_areas - 1);
 }
 
@@ -172,8 +186,8 @@ static struct mm_struct *pghot_grab_mm(pid_t tgid)
 	return mm;
 }
 
-/* Whether there is time for another area. */
-static bool pghot_look_has_time(u64 now)
+/* Pay for a round of looks. Returns false if there is no time for it. */
+static bool pghot_look_pay(u64 now)
 {
 	u64 gained;
 
@@ -188,7 +202,10 @@ static bool pghot_look_has_time(u64 now)
 					  PGHOT_LOOK_MAX_SAVED);
 		pghot_look_refilled = now;
 	}
-	return pghot_look_tokens > 0;
+	if (pghot_look_tokens <= 0)
+		return false;
+	pghot_look_tokens -= pghot_look_cost * (PGHOT_LOOK_STEPS + 1);
+	return true;
 }
 
 /**
@@ -198,7 +215,8 @@ static bool pghot_look_has_time(u64 now)
  * @nid: node of the CPU that accessed.
  *
  * Does nothing if the neighbourhood is being looked at or was a moment ago, or if
- * looks have used up their time.
+ * looks have used up their time. Processes that share an address space are taken for
+ * different ones.
  *
  * Context: process, does not sleep.
  * Return: true if looks at the area begin.
@@ -215,7 +233,7 @@ bool pghot_look_around(pid_t tgid, unsigned long addr, int nid)
 	scoped_guard(spinlock, &pghot_look_lock) {
 		known = pghot_find_area(tgid, start);
 		may = known || (pghot_nr_areas < PGHOT_MAX_AREAS &&
-				pghot_look_has_time(local_clock()));
+				pghot_look_pay(local_clock()));
 		if (!may)
 			pghot_look_counts.refused++;
 	}
@@ -263,12 +281,9 @@ struct pghot_look {
 	unsigned int	found;		/* folios */
 };
 
-/* @folio is mapped by a present entry whose Accessed bit was just cleared, if @young. */
-static void pghot_saw(struct pghot_look *look, struct folio *folio, bool young)
+/* @folio is mapped by an entry whose Accessed bit was set, and was just cleared. */
+static void pghot_saw(struct pghot_look *look, struct folio *folio)
 {
-	if (!young)
-		return;
-
 	look->cleared++;
 	folio_clear_idle(folio);
 	folio_set_young(folio);
@@ -294,7 +309,6 @@ static int pghot_look_pmd(pmd_t *pmd, unsigned long addr, unsigned long end,
 	struct folio *folio;
 	spinlock_t *ptl;	/* of the page table */
 	pte_t *pte, *map, val;
-	bool young;
 
 	walk->action = ACTION_CONTINUE;
 
@@ -303,11 +317,9 @@ static int pghot_look_pmd(pmd_t *pmd, unsigned long addr, unsigned long end,
 		folio = NULL;
 		if (pmd_present(*pmd))
 			folio = vm_normal_folio_pmd(vma, addr, *pmd);
-		if (pghot_worth_a_look(look, folio)) {
-			young = pmdp_test_and_clear_young(vma, addr & PMD_MASK, pmd);
-			young |= mmu_notifier_clear_young(walk->mm, addr, end);
-			pghot_saw(look, folio, young);
-		}
+		if (pghot_worth_a_look(look, folio) &&
+		    pmdp_test_and_clear_young(vma, addr & PMD_MASK, pmd))
+			pghot_saw(look, folio);
 		spin_unlock(ptl);
 		return 0;
 	}
@@ -317,17 +329,12 @@ static int pghot_look_pmd(pmd_t *pmd, unsigned long addr, unsigned long end,
 		return 0;
 	for (pte = map; addr < end; pte++, addr += PAGE_SIZE) {
 		val = ptep_get(pte);
-		if (!pte_present(val))
-			continue;
-		/* What is old needs no look at its folio, unless others have it too. */
-		if (!pte_young(val) && !mm_has_notifiers(walk->mm))
+		if (!pte_present(val) || !pte_young(val))
 			continue;
 		folio = vm_normal_folio(vma, addr, val);
-		if (!pghot_worth_a_look(look, folio))
-			continue;
-		young = ptep_test_and_clear_young(vma, addr, pte);
-		young |= mmu_notifier_clear_young(walk->mm, addr, addr + PAGE_SIZE);
-		pghot_saw(look, folio, young);
+		if (pghot_worth_a_look(look, folio) &&
+		    ptep_test_and_clear_young(vma, addr, pte))
+			pghot_saw(look, folio);
 	}
 	pte_unmap_unlock(map, ptl);
 	return 0;
@@ -359,30 +366,37 @@ static int pghot_cmp_areas(void *priv, const struct list_head *a,
 	return x->start > y->start;
 }
 
+/* The areas of @step that are due at @now to @list, at most @nr. Returns how many. */
+static unsigned int pghot_take_step(unsigned int step, struct list_head *list,
+				    unsigned int nr, u64 now)
+{
+	struct pghot_area *area;
+	unsigned int taken;
+
+	lockdep_assert_held(&pghot_look_lock);
+
+	for (taken = 0; taken < nr; taken++) {
+		area = list_first_entry_or_null(&pghot_steps[step], struct pghot_area, link);
+		if (!area || area->since + pghot_step_ns(step) > now)
+			break;
+		if (step > PGHOT_LOOK_STEPS)
+			pghot_remove_area(area);
+		list_move_tail(&area->link, list);
+	}
+	return taken;
+}
+
 /* What is due at @now to @batch, and areas whose rest is over to @dead. */
 static void pghot_take_due(struct list_head *batch, struct list_head *dead, u64 now)
 {
-	struct pghot_area *area;
-	unsigned int step, nr = 0;
+	unsigned int step, nr = PGHOT_LOOK_BATCH;
 
 	guard(spinlock)(&pghot_look_lock);
-	/* Long steps last: the short ones are hurt most by having to wait. */
-	for (step = 0; step < ARRAY_SIZE(pghot_steps); step++) {
-		while (!list_empty(&pghot_steps[step])) {
-			area = list_first_entry(&pghot_steps[step],
-						struct pghot_area, link);
-			if (area->since + pghot_step_ns(step) > now)
-				break;
-			if (step > PGHOT_LOOK_STEPS) {
-				pghot_remove_area(area);
-				list_add(&area->link, dead);
-				continue;
-			}
-			if (nr++ == PGHOT_LOOK_BATCH)
-				return;
-			list_move_tail(&area->link, batch);
-		}
-	}
+	/* Short steps are hurt most by having to wait, and a new area not at all. */
+	for (step = 1; step <= PGHOT_LOOK_STEPS; step++)
+		nr -= pghot_take_step(step, batch, nr, now);
+	pghot_take_step(0, batch, nr, now);
+	pghot_take_step(PGHOT_LOOK_STEPS + 1, dead, PGHOT_LOOK_BATCH, now);
 }
 
 /* In how many ns the next area is due. */
@@ -409,10 +423,18 @@ static u64 pghot_next_due(u64 now)
 
 /* What looks at the areas of one mm came to. */
 struct pghot_look_sum {
+	unsigned int	looks;
 	unsigned int	cleared;
 	unsigned int	found;
 	unsigned int	late;
 };
+
+/* The next step of @area begins at @now. */
+static void pghot_next_step(struct pghot_area *area, u64 now)
+{
+	area->step++;
+	area->since = now;
+}
 
 static void pghot_look_at_area(struct pghot_area *area, struct pghot_look *look,
 			       struct pghot_look_sum *sum)
@@ -431,12 +453,11 @@ static void pghot_look_at_area(struct pghot_area *area, struct pghot_look *look,
 	walk_page_range(area->mm, area->start, area->start + PMD_SIZE,
 			&pghot_look_ops, look);
 
+	sum->looks++;
 	sum->cleared += look->cleared;
 	sum->found += look->found;
 	sum->late += area->step && !look->report;
-	if (!area->step || look->report)
-		area->step++;
-	area->since = now;
+	pghot_next_step(area, now);
 }
 
 static void pghot_look_at_mm(struct mm_struct *mm, struct list_head *group,
@@ -444,17 +465,25 @@ static void pghot_look_at_mm(struct mm_struct *mm, struct list_head *group,
 {
 	struct pghot_look look = {};
 	struct pghot_area *area;
+	bool locked;
 
 	pghot_dram_nodes(&look.dram);
-	/* Who changes the mappings is not waited for. It will be late, then. */
-	if (!mmap_read_trylock(mm))
-		return;
-	list_for_each_entry(area, group, link)
-		pghot_look_at_area(area, &look, sum);
+	/* Who changes the mappings is not waited for, and does not wait for long. */
+	locked = mmap_read_trylock(mm);
+	list_for_each_entry(area, group, link) {
+		if (locked && !mmap_lock_is_contended(mm)) {
+			pghot_look_at_area(area, &look, sum);
+			cond_resched();
+		} else {
+			sum->late++;
+			pghot_next_step(area, local_clock());
+		}
+	}
 	/* The entries in TLBs have the bit set: without this the CPU sets none. */
 	if (sum->cleared)
 		flush_tlb_mm(mm);
-	mmap_read_unlock(mm);
+	if (locked)
+		mmap_read_unlock(mm);
 }
 
 /* Areas of one mm, in @group. Returns false if nobody uses it any more. */
@@ -470,6 +499,7 @@ static bool pghot_look_at_group(struct list_head *group)
 	mmput_async(mm);
 
 	guard(spinlock)(&pghot_look_lock);
+	pghot_look_counts.looks += sum.looks;
 	pghot_look_counts.found += sum.found;
 	pghot_look_counts.late += sum.late;
 	pghot_look_counts.flushes += !!sum.cleared;
@@ -511,29 +541,37 @@ static void pghot_look_at_batch(struct list_head *batch, struct list_head *done,
 	}
 }
 
+/* @looks took @ns of CPU time. */
+static void pghot_look_learn(u64 looks, u64 ns)
+{
+	lockdep_assert_held(&pghot_look_lock);
+
+	pghot_look_counts.ns += ns;
+	if (looks)
+		pghot_look_cost = (7 * pghot_look_cost + div64_u64(ns, looks)) / 8;
+}
+
 /* Look at what is due. Returns in how many ns to come back. */
 static u64 pghot_look_at_due(void)
 {
-	u64 began = local_clock(), now, took;
+	u64 began = task_sched_runtime(current), looks = pghot_look_counts.looks, took;
 	struct pghot_area *area, *next;
 	LIST_HEAD(batch);
 	LIST_HEAD(done);
 	LIST_HEAD(dead);
 
-	pghot_take_due(&batch, &dead, began);
+	pghot_take_due(&batch, &dead, local_clock());
 	pghot_look_at_batch(&batch, &done, &dead);
 
-	now = local_clock();
-	took = now - began;
+	took = task_sched_runtime(current) - began;
 	scoped_guard(spinlock, &pghot_look_lock) {
 		list_for_each_entry_safe(area, next, &done, link)
 			list_move_tail(&area->link, &pghot_steps[area->step]);
-		pghot_look_tokens -= took;
-		pghot_look_counts.ns += took;
+		pghot_look_learn(pghot_look_counts.looks - looks, took);
 	}
 	list_for_each_entry_safe(area, next, &dead, link)
 		pghot_free_area(area);
-	return pghot_next_due(now);
+	return pghot_next_due(local_clock());
 }
 
 static bool pghot_look_wanted(void)
@@ -553,11 +591,9 @@ static int pghot_looker(void *arg)
 		if (kthread_should_stop())
 			break;
 		wait = pghot_look_at_due();
-		/* Hints come in bursts; more areas, one flush. */
-		if (wait)
-			wait_event_interruptible_hrtimeout(pghot_look_wait,
-							   kthread_should_stop(),
-							   ns_to_ktime(NSEC_PER_MSEC));
+		/* Hints come in bursts: more areas, one flush. And no loop without it. */
+		wait_event_interruptible_hrtimeout(pghot_look_wait, kthread_should_stop(),
+						   ns_to_ktime(NSEC_PER_MSEC));
 		if (wait > NSEC_PER_MSEC)
 			wait_event_interruptible_hrtimeout(pghot_look_wait,
 							   kthread_should_stop() ||
@@ -590,6 +626,7 @@ int pghot_look_start(void)
 	for (step = 0; step < ARRAY_SIZE(pghot_steps); step++)
 		INIT_LIST_HEAD(&pghot_steps[step]);
 	pghot_look_tokens = PGHOT_LOOK_MAX_SAVED;
+	pghot_look_cost = PGHOT_LOOK_FIRST_COST;
 	pghot_look_refilled = local_clock();
 	task = kthread_run(pghot_looker, NULL, "kpghotlookd");
 	if (IS_ERR(task))

@@ -58,6 +58,9 @@
 
 #define PGHOT_SAMPLING_TICK_MS	250
 
+/* A tick that took longer had an end only when a sample came: so much of it counts. */
+#define PGHOT_SAMPLING_MAX_NS	(2 * PGHOT_SAMPLING_TICK_MS * NSEC_PER_MSEC)
+
 /* Samples a second of all CPUs together, when there is nothing to be found. */
 #define PGHOT_SAMPLING_FLOOR	64
 
@@ -84,7 +87,7 @@
 
 /**
  * struct pghot_sampling_tick - what happened since the last tick
- * @ns: how long that was.
+ * @ns: how long that was; at most PGHOT_SAMPLING_MAX_NS of it count.
  * @nr_cpus: CPUs that were sampled.
  * @samples: samples that came.
  * @useful: those of them that were reported.
@@ -220,7 +223,7 @@ static inline u64 pghot_sampling_period(struct pghot_sampling *s,
 /**
  * pghot_sampling_step - a tick is over
  * @s: the state.
- * @t: what happened in the tick.
+ * @tick: what happened in it.
  * @budget: time that may be spent, in 1/1000 of the time of all CPUs.
  * @min: shortest period of the unit.
  * @max: longest period.
@@ -228,21 +231,23 @@ static inline u64 pghot_sampling_period(struct pghot_sampling *s,
  * Return: the period for the next tick, a multiple of 16 if @min and @max are.
  */
 static inline unsigned int
-pghot_sampling_step(struct pghot_sampling *s, const struct pghot_sampling_tick *t,
+pghot_sampling_step(struct pghot_sampling *s, const struct pghot_sampling_tick *tick,
 		    unsigned int budget, unsigned int min, unsigned int max)
 {
+	struct pghot_sampling_tick t = *tick;
 	u64 max_rate, period;
 
-	pghot_sampling_learn(s, t);
-	pghot_sampling_decide(s, t);
+	t.ns = min_t(u64, t.ns, PGHOT_SAMPLING_MAX_NS);
+	pghot_sampling_learn(s, &t);
+	pghot_sampling_decide(s, &t);
 
-	max_rate = pghot_sampling_max_rate(s, budget, t->nr_cpus);
+	max_rate = pghot_sampling_max_rate(s, budget, t.nr_cpus);
 	s->rate = s->dense ? max_rate :
 			     clamp_t(u64, s->rate / 2, PGHOT_SAMPLING_FLOOR, max_rate);
 	s->rate = min(s->rate, max_rate);
 
 	/* No rate at all: as rarely as can be. */
-	period = s->rate ? pghot_sampling_period(s, t) : max;
+	period = s->rate ? pghot_sampling_period(s, &t) : max;
 	s->period = clamp_t(u64, round_up(period, 16), min, max);
 	return s->period;
 }

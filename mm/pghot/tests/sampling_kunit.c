@@ -51,7 +51,8 @@ static u64 sim_samples(struct sim *sim, unsigned int *stopped)
 	/* Up to a fourth more or less, by chance. */
 	nr = div_u64(nr * (768 + pghot_random(&sim->rnd, 512)), 1024);
 	if (!nr)
-		nr = div_u64(sim->ops / TICKS_PER_SEC, 1 + pghot_random(&sim->rnd, 2 * sim->s.period)) > 0;
+		nr = div_u64(sim->ops / TICKS_PER_SEC,
+			     1 + pghot_random(&sim->rnd, 2 * sim->s.period)) > 0;
 	for (i = 0; i < nr; i++) {
 		step = div64_u64(TICK_NS, nr);
 		/* Time of all CPUs together. */
@@ -145,10 +146,12 @@ static void sampling_moving(struct kunit *test)
 			sim_run(sim, 1);
 			sim->stuck = false;
 			t = sim_tick(sim);
-			full = pghot_sampling_max_rate(&sim->s, BUDGET, NR_CPUS_SIM) / TICKS_PER_SEC;
+			full = pghot_sampling_max_rate(&sim->s, BUDGET, NR_CPUS_SIM) /
+			       TICKS_PER_SEC;
 			KUNIT_EXPECT_GE_MSG(test, t.samples, full / 4, "seed %u, move %u", seed, i);
 			sim_run(sim, 28);
-			KUNIT_EXPECT_LE_MSG(test, sim->slow * 100, sim->hot, "seed %u, move %u", seed, i);
+			KUNIT_EXPECT_LE_MSG(test, sim->slow * 100, sim->hot,
+					    "seed %u, move %u", seed, i);
 			KUNIT_EXPECT_FALSE_MSG(test, sim->s.dense, "seed %u, move %u", seed, i);
 		}
 	}
@@ -250,6 +253,28 @@ static void sampling_storm(struct kunit *test)
 	}
 }
 
+/* Nothing happens for minutes, then a program starts: it finds no sparse time. */
+static void sampling_after_sleep(struct kunit *test)
+{
+	struct sim *sim = kunit_kzalloc(test, sizeof(*sim), GFP_KERNEL);
+	struct pghot_sampling_tick t;
+	unsigned int seed;
+
+	KUNIT_ASSERT_NOT_NULL(test, sim);
+	for (seed = 1; seed <= PGHOT_NR_SEEDS; seed++) {
+		sim_init(sim, seed);
+		t = (struct pghot_sampling_tick) {
+			.ns = 600 * NSEC_PER_SEC, .nr_cpus = NR_CPUS_SIM,
+			.samples = 1 + pghot_random(&sim->rnd, 100),
+		};
+		t.useful = t.samples;
+		pghot_sampling_step(&sim->s, &t, BUDGET, MIN_PERIOD, MAX_PERIOD);
+		KUNIT_EXPECT_TRUE_MSG(test, sim->s.dense, "seed %u", seed);
+		sim_run(sim, 7);
+		KUNIT_EXPECT_LE_MSG(test, sim->slow * 100, sim->hot, "seed %u", seed);
+	}
+}
+
 /* Whatever the program does, no second costs more than the budget. */
 static void sampling_budget(struct kunit *test)
 {
@@ -295,7 +320,8 @@ static void sampling_ramp(struct kunit *test)
 			came += sim_tick(sim).samples;
 			if (i % 40 != 39)
 				continue;
-			want = 40 * pghot_sampling_max_rate(&sim->s, BUDGET, NR_CPUS_SIM) / TICKS_PER_SEC;
+			want = 40 * pghot_sampling_max_rate(&sim->s, BUDGET, NR_CPUS_SIM) /
+			       TICKS_PER_SEC;
 			KUNIT_EXPECT_GE_MSG(test, came, want / 2, "seed %u, tick %u", seed, i);
 			KUNIT_EXPECT_LE_MSG(test, came, want * 3 / 2, "seed %u, tick %u", seed, i);
 			came = 0;
@@ -329,7 +355,8 @@ static void sampling_periods(struct kunit *test)
 			KUNIT_ASSERT_GE_MSG(test, period, MIN_PERIOD, "seed %u, step %u", seed, i);
 			KUNIT_ASSERT_LE_MSG(test, period, MAX_PERIOD, "seed %u, step %u", seed, i);
 			KUNIT_ASSERT_EQ_MSG(test, period % 16, 0, "seed %u, step %u", seed, i);
-			KUNIT_ASSERT_LE_MSG(test, s.share, PGHOT_SHARE_ONE, "seed %u, step %u", seed, i);
+			KUNIT_ASSERT_LE_MSG(test, s.share, PGHOT_SHARE_ONE,
+					    "seed %u, step %u", seed, i);
 		}
 	}
 }
@@ -360,7 +387,8 @@ static void sampling_guard(struct kunit *test)
 				now += div_u64(-min(g.tokens, 0LL), budget) + 1;
 		}
 		KUNIT_EXPECT_LE_MSG(test, spent - last,
-				    div_u64((now - start + PGHOT_GUARD_SAVED_NS) * budget, 1000) + 20000,
+				    div_u64((now - start + PGHOT_GUARD_SAVED_NS) * budget,
+				    	    1000) + 20000,
 				    "seed %u", seed);
 	}
 }
@@ -372,6 +400,7 @@ static struct kunit_case sampling_cases[] = {
 	KUNIT_CASE(sampling_noise),
 	KUNIT_CASE(sampling_no_room),
 	KUNIT_CASE(sampling_storm),
+	KUNIT_CASE(sampling_after_sleep),
 	KUNIT_CASE(sampling_budget),
 	KUNIT_CASE(sampling_ramp),
 	KUNIT_CASE(sampling_periods),
