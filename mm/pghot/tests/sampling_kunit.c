@@ -388,7 +388,7 @@ static void sampling_guard(struct kunit *test)
 		}
 		KUNIT_EXPECT_LE_MSG(test, spent - last,
 				    div_u64((now - start + PGHOT_GUARD_SAVED_NS) * budget,
-				    	    1000) + 20000,
+					    1000) + 20000,
 				    "seed %u", seed);
 	}
 }
