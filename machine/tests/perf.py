@@ -73,7 +73,7 @@ def share(part, whole):
 
 def physical(tap, name, walk):
     right = [s for s in walk.mine if walk.pages.get(s["addr"] & ~0xfff, -1) + (s["addr"] & 0xfff) == s["phys"]]
-    tap.result(len(walk.mine) > 500 and len(right) == len(walk.mine),
+    tap.result(len(walk.mine) > 100 and len(right) == len(walk.mine),
                f"{name}: the physical addresses of {len(walk.mine)} samples are right ({len(right)})")
 
 
@@ -96,7 +96,7 @@ def main():
         w = Walk(name)
         missed = [s for s in w.samples if re.search(r"LVL (L1|L2|L3)", s["src"])]
         where = [s for s in w.loads() if level[node] in s["src"]]
-        tap.result(w.status == "0" and len(w.samples) > 500 and not missed,
+        tap.result(w.status == "0" and len(w.samples) > 300 and not missed,
                    f"l3missonly, node {node}: {len(w.samples)} samples, {len(missed)} of them hits")
         tap.result(share(w.mine, w.samples) > 0.8, f"l3missonly, node {node}: {share(w.mine, w.samples):.1%} of them in the buffer")
         physical(tap, f"l3missonly, node {node}", w)
@@ -133,7 +133,7 @@ def main():
         if node == 0:
             tap.result(w.status == "0" and not w.loads(), f"ldlat=128 on node 0: {len(w.loads())} samples of the buffer")
         else:
-            tap.result(w.status == "0" and len(w.loads()) > 500 and not w.stores() and all(s["weight"] > 128 for s in w.loads()),
+            tap.result(w.status == "0" and len(w.loads()) > 300 and not w.stores() and all(s["weight"] > 128 for s in w.loads()),
                        f"ldlat=128 on node 2: {len(w.loads())} samples, none below")
 
     # The processor's own counters pass precise events on to IBS.
@@ -155,7 +155,7 @@ def main():
 
     w = Walk("online-2")
     if zen4:
-        tap.result(w.status == "0" and len(w.loads()) > 500 and all(s["cpu"] == 1 for s in w.loads()),
+        tap.result(w.status == "0" and len(w.loads()) > 300 and all(s["cpu"] == 1 for s in w.loads()),
                    f"a processor that was offline samples again: {len(w.loads())} loads")
 
     log = read("test.log")

@@ -21,7 +21,7 @@ fields=comm,cpu,ip,addr,phys_addr,data_src,weight
 record() {
 	name=$1 node=$2 cpu=$3
 	shift 3
-	./perf record -q -N -B --sample-cpu -o "/tmp/data/$name" "$@" -- ./walk "$node" 16 "${MILLIONS:-3}" "$cpu" \
+	./perf record -q -N -B --sample-cpu -o "/tmp/data/$name" "$@" -- ./walk "$node" 16 "${MILLIONS:-2}" "$cpu" \
 		>"$out/$name.walk" 2>"$out/$name.err"
 	echo "$?" >"$out/$name.status"
 	./perf script -i "/tmp/data/$name" -F $fields >"$out/$name.script" 2>>"$out/$name.err"
@@ -35,18 +35,18 @@ done >$out/nodes
 dmesg | grep -E 'SRAT: Node|IBS|LVT offset|PMU' >$out/dmesg
 
 for n in 0 1 2; do
-	record l3-$n $n 0 -e ibs_op/l3missonly=1/ -c 5008 --phys-data -d -W
+	record l3-$n $n 0 -e ibs_op/l3missonly=1/ -c 20000 --phys-data -d -W
 done
-record far-2 2 1 -e ibs_op/l3missonly=1,cnt_ctl=1/ -c 5008 --phys-data -d -W
-record ops-2 2 0 -e ibs_op/cnt_ctl=1/ -c 10000 --phys-data -d -W
+record far-2 2 1 -e ibs_op/l3missonly=1,cnt_ctl=1/ -c 1008 --phys-data -d -W
+record ops-2 2 0 -e ibs_op/cnt_ctl=1/ -c 5008 --phys-data -d -W
 record user-2 2 0 -e ibs_op/cnt_ctl=1/u -c 5008 -d
 record kernel-2 2 0 -e ibs_op/cnt_ctl=1/k -c 5008 -d
-record ldlat-0 0 0 -e ibs_op/ldlat=128/ -c 5008 -d -W
-record ldlat-2 2 0 -e ibs_op/ldlat=128/ -c 5008 -d -W
+record ldlat-0 0 0 -e ibs_op/ldlat=128/ -c 20000 -d -W
+record ldlat-2 2 0 -e ibs_op/ldlat=128/ -c 20000 -d -W
 record precise-2 2 0 -e cycles:pp -c 50000
 
 for n in 0 1 2; do
-	./perf mem record -c 5008 --sample-cpu -o /tmp/data/mem-$n -- ./walk $n 16 "${MILLIONS:-3}" 0 >$out/mem-$n.walk 2>$out/mem-$n.err
+	./perf mem record -c 20000 --sample-cpu -o /tmp/data/mem-$n -- ./walk $n 16 "${MILLIONS:-2}" 0 >$out/mem-$n.walk 2>$out/mem-$n.err
 	echo "$?" >$out/mem-$n.status
 	./perf mem report -i /tmp/data/mem-$n --stdio --sort=mem >$out/mem-$n.report 2>>$out/mem-$n.err
 	./perf script -i /tmp/data/mem-$n -F comm,cpu,ip,addr,data_src,weight >$out/mem-$n.script 2>>$out/mem-$n.err
@@ -56,7 +56,7 @@ done
 echo 0 >/sys/devices/system/cpu/cpu1/online
 sleep 1
 echo 1 >/sys/devices/system/cpu/cpu1/online
-record online-2 2 1 -e ibs_op/l3missonly=1/ -c 5008 --phys-data -d -W
+record online-2 2 1 -e ibs_op/l3missonly=1/ -c 20000 --phys-data -d -W
 
 ./perf test list 2>&1 | grep -i ibs >$out/test.list
 sed -n 's/^ *\([0-9]*\): *\(AMD IBS.*\)$/\1 \2/p' $out/test.list | while read -r number rest; do
