@@ -11,6 +11,7 @@
 #   QUICK=1		a shorter run, at another scale
 #   TWICE=1		run each row two times: are they the same to the byte?
 #   BENCH_JOBS=2	rows at a time
+#   QEMU=binary		a build of the modelled machine of your own
 #   MACHINE=stock	Debian's emulator: shows that it works, times mean nothing
 
 set -euo pipefail
@@ -30,7 +31,8 @@ need_space "$out" 2000 "the bench"
 kernel=$("$PG_MACHINE/build.sh" "${VARIANT:-bench}")/arch/x86/boot/bzImage
 case ${MACHINE:-model} in
 model)
-	qemu=$("$PG_MACHINE/qemu.sh")
+	qemu=${QEMU:-}
+	[ -n "$qemu" ] || qemu=$("$PG_MACHINE/qemu.sh")
 	args+=(--qemu "$qemu")
 	;;
 stock) ;;
