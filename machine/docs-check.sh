@@ -107,8 +107,9 @@ same() {
 
 # attribute_names FILE: of struct kobj_attribute and of the macros around it
 attribute_names() {
-	sed -nE 's/.*__ATTR_(RW|RO)\(([a-z_]+)\).*/\2/p
-		s/^PGHOT_(KNOB|NODE)_ATTR\(([A-Za-z_]+),.*/\2/p' "$1" | grep -v '^_name$'
+	sed -nE 's/.*__ATTR_(RW|RO)\(([a-z0-9_]+)\).*/\2/p
+		s/^PGHOT_(KNOB|NODE)_ATTR\(([A-Za-z_]+),.*/\2/p
+		s/^PGHOT_LOOK_ATTR\(([a-z_]+)\).*/look_\1/p' "$1" | grep -vxE '(look_)?_name'
 }
 
 documented=$(sed -n 's,^What:[[:space:]]*/sys/kernel/mm/pghot/,,p' "$abi" | grep -v '/$' | sed '/^$/d')
@@ -116,6 +117,7 @@ made=$(
 	attribute_names mm/pghot/sysfs.c | sed 's,^enabled$,sources/<source>/enabled,'
 	attribute_names mm/pghot/sysfs-node.c | sed 's,^,nodes/node<N>/,'
 	attribute_names mm/pghot/hintfault.c | sed 's,^,sources/hintfaults/,'
+	attribute_names mm/pghot/hwhint-sysfs.c | sed 's,^,sources/hwhints/,'
 )
 same "$abi" "$documented" "$made"
 while IFS= read -r name; do

@@ -236,6 +236,117 @@ static inline void pghot_hintfault(struct folio *folio, int nid)
 
 #endif /* CONFIG_PGHOT_HINTFAULTS */
 
+#ifdef CONFIG_PGHOT_HWHINTS
+
+/* What a unit that samples accesses can do, for struct pghot_hint_unit::caps. */
+#define PGHOT_HINT_CAP_L3MISS	BIT(0)	/* report misses of the last-level cache only */
+#define PGHOT_HINT_CAP_LATENCY	BIT(1)	/* report slow loads only */
+
+/* Limits of struct pghot_hint_config, which units may narrow. */
+#define PGHOT_HINT_PERIOD_STEP	16
+#define PGHOT_HINT_LATENCY_STEP	128
+#define PGHOT_HINT_LATENCY_MAX	2048
+
+/**
+ * struct pghot_hint_config - how to sample
+ * @period: operations from one sample to the next, a multiple of
+ *	    PGHOT_HINT_PERIOD_STEP.
+ * @latency: report only loads that took more core cycles than that, a multiple of
+ *	     PGHOT_HINT_LATENCY_STEP; 0: all accesses.
+ * @l3miss_only: report only what missed the last-level cache.
+ */
+struct pghot_hint_config {
+	unsigned int	period;
+	unsigned int	latency;
+	bool		l3miss_only;
+};
+
+/**
+ * struct pghot_hint_unit - a unit of the processor that samples memory accesses
+ * @name: what the administrator reads.
+ * @rank: of several units, the one with the highest rank is used.
+ * @caps: PGHOT_HINT_CAP_*.
+ * @min_period: shortest period that does not drown the CPU in interrupts.
+ * @max_period: longest period.
+ * @start: sample on all online CPUs, and on those that come later.
+ * @stop: stop it. No call of pghot_hint() is under way when it returns.
+ * @configure: change how to sample, on all CPUs, at once.
+ * @resume: sample on a CPU again, where pghot_hint() said to pause; nothing if it
+ *	    is offline or is sampled.
+ *
+ * The functions are called one at a time, in process context, with
+ * cpus_read_lock() held. They may sleep. @start and @configure return 0 or a
+ * negative error number, and then nothing has changed.
+ */
+struct pghot_hint_unit {
+	const char	*name;
+	unsigned int	rank;
+	unsigned int	caps;
+	unsigned int	min_period;
+	unsigned int	max_period;
+	int		(*start)(const struct pghot_hint_config *config);
+	void		(*stop)(void);
+	int		(*configure)(const struct pghot_hint_config *config);
+	void		(*resume)(unsigned int cpu);
+};
+
+/**
+ * enum pghot_hint_kind - what accessed memory
+ * @PGHOT_HINT_NONE: nothing: the operation was no access, or nobody knows.
+ * @PGHOT_HINT_LOAD: a load.
+ * @PGHOT_HINT_STORE: a store, or a load and a store.
+ * @PGHOT_HINT_PREFETCH: a prefetch that the program asked for.
+ */
+enum pghot_hint_kind {
+	PGHOT_HINT_NONE,
+	PGHOT_HINT_LOAD,
+	PGHOT_HINT_STORE,
+	PGHOT_HINT_PREFETCH,
+};
+
+/**
+ * enum pghot_hint_level - where the data came from, as the unit says
+ * @PGHOT_HINT_UNKNOWN: it does not say.
+ * @PGHOT_HINT_CACHE: from a cache, of whatever CPU.
+ * @PGHOT_HINT_DRAM: from DRAM, which may well be lower-tier memory.
+ * @PGHOT_HINT_EXTMEM: from extended memory, such as CXL memory.
+ * @PGHOT_HINT_DEVICE: from no memory at all.
+ */
+enum pghot_hint_level {
+	PGHOT_HINT_UNKNOWN,
+	PGHOT_HINT_CACHE,
+	PGHOT_HINT_DRAM,
+	PGHOT_HINT_EXTMEM,
+	PGHOT_HINT_DEVICE,
+};
+
+/**
+ * struct pghot_hint - one sample
+ * @phys: physical address, of the host.
+ * @addr: linear address.
+ * @kind: enum pghot_hint_kind.
+ * @level: enum pghot_hint_level.
+ * @phys_valid: @phys means something.
+ * @addr_valid: @addr means something.
+ * @guest: a virtual machine did it: @addr is none of the current task.
+ */
+struct pghot_hint {
+	u64		phys;
+	unsigned long	addr;
+	u8		kind;
+	u8		level;
+	bool		phys_valid;
+	bool		addr_valid;
+	bool		guest;
+};
+
+int pghot_register_hint_unit(const struct pghot_hint_unit *unit);
+bool pghot_hint(const struct pghot_hint *hint);
+void pghot_hint_took(u64 ns);
+void pghot_hint_gave_way(unsigned int nr_cpus);
+
+#endif /* CONFIG_PGHOT_HWHINTS */
+
 #ifdef CONFIG_PGHOT_LOOKAROUND
 
 /**

@@ -394,14 +394,13 @@ static void __init pghot_enable_at_boot(void)
 	unsigned int id;
 
 	for_each_set_bit(id, &pghot_boot_mask, PGHOT_NR_SOURCES) {
-		if (!pghot_source(id)) {
+		if (!pghot_source(id) || pghot_enable_source(id, true) == -ENODEV)
 			pr_warn("pghot=: this kernel or machine has no source %s\n",
 				pghot_source_names[id]);
-			pghot_boot_mask &= ~BIT(id);
-		}
+		else if (!(pghot_enabled_sources() & BIT(id)))
+			pr_warn("pghot=: the source %s could not be enabled\n",
+				pghot_source_names[id]);
 	}
-	if (pghot_boot_mask && pghot_set_sources(pghot_boot_mask))
-		pr_warn("pghot=: the sources could not be enabled\n");
 }
 
 /*

@@ -274,6 +274,7 @@ extern u8 pghot_node_index[MAX_NUMNODES];
 
 void pghot_targets_update(void);
 void pghot_dram_nodes(nodemask_t *mask);
+bool pghot_nodes_have_dram(const nodemask_t *nodes);
 bool pghot_current_may_use_dram(void);
 int pghot_index_to_node(unsigned int index);
 int pghot_distance(int from, int to);

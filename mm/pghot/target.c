@@ -77,17 +77,23 @@ void pghot_dram_nodes(nodemask_t *mask)
 	*mask = pghot_dram;
 }
 
+/* Is any of @nodes a DRAM node? Any context. */
+bool pghot_nodes_have_dram(const nodemask_t *nodes)
+{
+	/*
+	 * Takes no lock, as it may be asked at each page fault: while nodes come
+	 * or go, either answer will do.
+	 */
+	return data_race(nodes_intersects(pghot_dram, *nodes));
+}
+
 /*
  * May the current task use any DRAM node? For sources that see the task that
  * accesses.
  */
 bool pghot_current_may_use_dram(void)
 {
-	/*
-	 * Takes no lock, as it may be asked at each page fault: while nodes come
-	 * or go, either answer will do.
-	 */
-	return data_race(nodes_intersects(pghot_dram, cpuset_current_mems_allowed));
+	return pghot_nodes_have_dram(&cpuset_current_mems_allowed);
 }
 
 static unsigned int pghot_index_for(int nid)
