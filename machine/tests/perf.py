@@ -87,7 +87,7 @@ def main():
     tap.result(CAP_NAMES[preset] <= set(caps) and not (CAP_NAMES["zen6"] - CAP_NAMES[preset]) & set(caps),
                f"the driver sees the capabilities of {preset}: {' '.join(sorted(CAP_NAMES[preset]))}")
 
-    level = {0: "RAM hit", 1: "Remote RAM", 2: "CXL"} if zen4 else {0: "RAM hit", 1: "Remote RAM", 2: "Remote RAM"}
+    level = {0: "RAM hit", 1: "Remote node", 2: "CXL"} if zen4 else {0: "RAM hit", 1: "Remote node", 2: "Remote node"}
     for node in (0, 1, 2):
         name = f"l3-{node}"
         if not zen4:
@@ -120,16 +120,16 @@ def main():
         if preset != "zen6":
             tap.skip(name, "no such filter")
             continue
-        w = Walk(name, phys=False)
-        ips = [int(m[1], 16) for line in read(name + ".script").splitlines() if (m := re.search(r"\s([0-9a-f]{5,16})\s*$", line))]
-        tap.result(read(name + ".status").strip() == "0" and len(ips) > 20 and all(map(wanted, ips)), f"{name}: {len(ips)} samples, all on that side")
+        w = Walk(name)
+        wrong = [s for s in w.samples if not wanted(s["ip"])]
+        tap.result(w.status == "0" and len(w.samples) > 20 and not wrong, f"{name}: {len(w.samples)} samples, {len(wrong)} from the other side")
 
     for node in (0, 2):
         name = f"ldlat-{node}"
         if not zen5:
             tap.skip(name, "no such filter")
             continue
-        w = Walk(name, phys=False)
+        w = Walk(name)
         if node == 0:
             tap.result(w.status == "0" and not w.loads(), f"ldlat=128 on node 0: {len(w.loads())} samples of the buffer")
         else:
@@ -163,6 +163,10 @@ def main():
         part = log.split(f"== {name}\n")[-1].split("== ")[0] if f"== {name}\n" in log else ""
         if "core pmu" in name and not core:
             tap.skip(f"perf test: {name}", "QEMU has no performance counters, whose driver would pass it on")
+            continue
+        if "Signal (15)" in part:
+            # Its shortest periods leave the emulated processor little but interrupts.
+            tap.skip(f"perf test: {name}", "it did not end in time: not known")
             continue
         good = "status 0" in part and re.search(rf"{name} *: (.\[\d+m)?Ok", part)
         tap.result(bool(good), f"perf test: {name}")

@@ -39,10 +39,10 @@ for n in 0 1 2; do
 done
 record far-2 2 1 -e ibs_op/l3missonly=1,cnt_ctl=1/ -c 1008 --phys-data -d -W
 record ops-2 2 0 -e ibs_op/cnt_ctl=1/ -c 5008 --phys-data -d -W
-record user-2 2 0 -e ibs_op/cnt_ctl=1/u -c 5008 -d
-record kernel-2 2 0 -e ibs_op/cnt_ctl=1/k -c 5008 -d
-record ldlat-0 0 0 -e ibs_op/ldlat=128/ -c 20000 -d -W
-record ldlat-2 2 0 -e ibs_op/ldlat=128/ -c 20000 -d -W
+record user-2 2 0 -e ibs_op/cnt_ctl=1/u -c 5008 --phys-data -d -W
+record kernel-2 2 0 -e ibs_op/cnt_ctl=1/k -c 5008 --phys-data -d -W
+record ldlat-0 0 0 -e ibs_op/ldlat=128/ -c 20000 --phys-data -d -W
+record ldlat-2 2 0 -e ibs_op/ldlat=128/ -c 20000 --phys-data -d -W
 record precise-2 2 0 -e cycles:pp -c 50000
 
 for n in 0 1 2; do
@@ -61,7 +61,7 @@ record online-2 2 1 -e ibs_op/l3missonly=1/ -c 20000 --phys-data -d -W
 ./perf test list 2>&1 | grep -i ibs >$out/test.list
 sed -n 's/^ *\([0-9]*\): *\(AMD IBS.*\)$/\1 \2/p' $out/test.list | while read -r number rest; do
 	echo "== $rest"
-	timeout "${TEST_SECONDS:-900}" ./perf test -v "$number" 2>&1
+	timeout "${TEST_SECONDS:-300}" ./perf test -v "$number" 2>&1
 	echo "status $?"
 done >$out/test.log
 dmesg | grep -E 'WARNING:|BUG:|Oops|Uhhuh|Dazed|unknown NMI|NMI received' >$out/complaints
