@@ -196,8 +196,9 @@ static void pghot_hint_step(const struct pghot_hint_sums *now)
 					    READ_ONCE(pghot_hint_budget),
 					    pghot_hint_unit->min_period,
 					    pghot_hint_unit->max_period);
-	if (config.period != pghot_hint_config.period)
-		pghot_hint_configure(&config);
+	/* If that fails, the controller goes on from what there is. */
+	if (config.period != pghot_hint_config.period && pghot_hint_configure(&config))
+		pghot_hint_rate.period = pghot_hint_config.period;
 	pghot_hint_last = *now;
 }
 
@@ -223,14 +224,26 @@ void pghot_hint_tick(void)
 }
 
 /*
- * How long the thread may sleep without a sample. If none comes, the period may be too
- * long for the programs that run.
+ * How long the thread may sleep. The controller has work every tick while samples come,
+ * whether they are of use or not, and every second while the period may be too long
+ * for the programs that run. Else nothing happens before the next sample: @any.
  */
-long pghot_hint_patience(void)
+long pghot_hint_patience(bool *any)
 {
+	struct pghot_hint_cost cost;
+
 	guard(mutex)(&pghot_hint_lock);
-	return pghot_hint_auto && pghot_hint_config.period > pghot_hint_unit->min_period ?
-	       HZ : MAX_SCHEDULE_TIMEOUT;
+	*any = false;
+	if (!pghot_hint_auto)
+		return MAX_SCHEDULE_TIMEOUT;
+
+	pghot_hint_get_cost(&cost);
+	if (cost.samples != pghot_hint_last.samples)
+		return msecs_to_jiffies(PGHOT_SAMPLING_TICK_MS);
+	if (pghot_hint_config.period > pghot_hint_unit->min_period)
+		return HZ;
+	*any = true;
+	return MAX_SCHEDULE_TIMEOUT;
 }
 
 /* ===== Settings ===== */
@@ -270,6 +283,7 @@ int pghot_hint_set_auto(void)
 		return -ENODEV;
 	pghot_hint_auto = true;
 	pghot_hint_reset_rate();
+	pghot_hint_nudge();
 	return 0;
 }
 

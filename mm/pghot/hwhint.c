@@ -52,6 +52,13 @@ static atomic_t pghot_hint_asleep;
 /* A ring fills up: do not wait for more. */
 static atomic_t pghot_hint_hurry;
 
+/*
+ * The thread sleeps until there is any sample, also one that comes to its end in the
+ * interrupt; and there was one, or the settings have changed.
+ */
+static atomic_t pghot_hint_deep;
+static atomic_t pghot_hint_nudged;
+
 static void pghot_hint_wake(struct irq_work *work);
 static DEFINE_IRQ_WORK(pghot_hint_work, pghot_hint_wake);
 static DECLARE_WAIT_QUEUE_HEAD(pghot_hint_wait);
@@ -210,12 +217,16 @@ static bool pghot_hint_spend(u64 ns)
 bool pghot_hint(const struct pghot_hint *hint)
 {
 	pghot_hint_count(hint, current->mm && !(current->flags & PF_KTHREAD));
+	if (atomic_read(&pghot_hint_deep) && atomic_xchg(&pghot_hint_deep, 0)) {
+		atomic_set(&pghot_hint_nudged, 1);
+		irq_work_queue(&pghot_hint_work);
+	}
 	if (likely(pghot_hint_spend(0)))
 		return true;
 
 	/* The thread looks there at the end of each round, and before it sleeps. */
-	cpumask_set_cpu(smp_processor_id(), &pghot_hint_paused);
-	atomic_long_inc(&pghot_hint_pauses);
+	if (!cpumask_test_and_set_cpu(smp_processor_id(), &pghot_hint_paused))
+		atomic_long_inc(&pghot_hint_pauses);
 	if (atomic_xchg(&pghot_hint_asleep, 0))
 		irq_work_queue(&pghot_hint_work);
 	return false;
@@ -303,15 +314,39 @@ static bool pghot_hint_none(void)
 	return pghot_hint_idle();
 }
 
+/* Have the thread look at the settings. */
+void pghot_hint_nudge(void)
+{
+	atomic_set(&pghot_hint_nudged, 1);
+	wake_up(&pghot_hint_wait);
+}
+
+static bool pghot_hint_called(void)
+{
+	return kthread_should_stop() || atomic_read(&pghot_hint_nudged) ||
+	       !pghot_hint_none();
+}
+
+/* Sleep until there is something to do, or for the controller's time. */
+static void pghot_hint_sleep(void)
+{
+	bool any;
+	long wait = pghot_hint_patience(&any);
+
+	atomic_set(&pghot_hint_deep, any);
+	wait_event_freezable_timeout(pghot_hint_wait, pghot_hint_called(), wait);
+	atomic_set(&pghot_hint_deep, 0);
+	atomic_set(&pghot_hint_nudged, 0);
+}
+
 static int pghot_hint_drainer(void *arg)
 {
 	u64 before = READ_ONCE(pghot_drain_ns);
 
 	set_freezable();
 	while (!kthread_should_stop()) {
-		wait_event_freezable_timeout(pghot_hint_wait,
-					     kthread_should_stop() || !pghot_hint_none(),
-					     pghot_hint_patience());
+		pghot_hint_sleep();
+		try_to_freeze();
 		/* Samples come one by one: fetch some at a time. */
 		wait_event_interruptible_timeout(pghot_hint_wait,
 						 kthread_should_stop() ||
@@ -404,6 +439,8 @@ static int pghot_start_drainer(void)
 	cpumask_clear(&pghot_hint_paused);
 	atomic_set(&pghot_hint_asleep, 0);
 	atomic_set(&pghot_hint_hurry, 0);
+	atomic_set(&pghot_hint_deep, 0);
+	atomic_set(&pghot_hint_nudged, 0);
 	/* Any CPU that has nothing better to do. */
 	task = kthread_run(pghot_hint_drainer, NULL, "kpghothintd");
 	if (IS_ERR(task))

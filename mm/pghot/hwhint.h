@@ -179,6 +179,7 @@ void pghot_hint_count(const struct pghot_hint *hint, bool user);
 void pghot_hint_get_cost(struct pghot_hint_cost *cost);
 unsigned long pghot_hint_times_given_way(void);
 unsigned long pghot_hint_times_paused(void);
+void pghot_hint_nudge(void);
 bool pghot_hint_looks_around(void);
 void pghot_hint_set_look_around(bool on);
 
@@ -189,7 +190,7 @@ int pghot_hint_start(void);
 void pghot_hint_stop(void);
 void pghot_hint_resume(struct cpumask *paused);
 void pghot_hint_tick(void);
-long pghot_hint_patience(void);
+long pghot_hint_patience(bool *any);
 const struct pghot_hint_unit *pghot_hint_used_unit(void);
 void pghot_hint_get_config(struct pghot_hint_config *config);
 int pghot_hint_set_period(unsigned int period);

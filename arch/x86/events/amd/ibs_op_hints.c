@@ -290,8 +290,11 @@ static void ibs_op_resume(unsigned int cpu)
 	struct ibs_op_cpu *c = per_cpu_ptr(&ibs_op_cpu, cpu);
 
 	guard(mutex)(&ibs_op_lock);
-	if (c->event && !c->off)
-		perf_event_enable(c->event);
+	if (!c->event || c->off)
+		return;
+	/* ibs_op_overflow() has asked for this; it may be still on its way. */
+	perf_event_disable(c->event);
+	perf_event_enable(c->event);
 }
 
 static struct pghot_hint_unit ibs_op_unit __ro_after_init = {
