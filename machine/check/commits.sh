@@ -63,7 +63,7 @@ targets() {
 		*/tests/) ;;
 		# Only if the directory above knows of it.
 		*/) ! grep -qs "+= ${f#"${f%/*/}/"}" "$tree/${f%/*/}/Makefile" || printf '%s\n' "$f" ;;
-		*) [ ! -f "$tree/${f%.o}.c" ] || printf '%s\n' "$f" ;;
+		*) [ ! -f "$tree/${f%.o}.c" ] || in_configuration "$tree" "$dir" <<<"$f" ;;
 		esac
 	done
 }

@@ -66,6 +66,7 @@ allmod)
 	add_options KUNIT PGHOT_KUNIT_TEST
 	option PGHOT y
 	option WERROR y
+	mapfile -t objects < <(printf '%s\n' "${objects[@]}" | in_configuration "$tree" "$dir")
 	build prepare "${dirs[@]/%//}" "${objects[@]}"
 	;;
 arm64)
@@ -79,12 +80,17 @@ arm64)
 *)
 	# build.sh verifies that each option of the variant has its effect.
 	dir=$tree/.build-$name
+	"$PG_MACHINE/build.sh" --config-only "$name" >/dev/null
+	mapfile -t objects < <(printf '%s\n' "${objects[@]}" | in_configuration "$tree" "$dir")
 	targets=(prepare "${dirs[@]/%//}" "${objects[@]}")
 	[ "$name" != nosmp ] || may_lack='mm/memory-tiers.o mm/mempolicy.o'
 	case $name in
 	off)
 		# mm as a whole: same-code compares what comes of it.
 		targets=(prepare mm/ kernel/sched/)
+		for f in "${objects[@]}"; do
+			case $f in mm/* | kernel/sched/*) ;; *) targets+=("$f") ;; esac
+		done
 		;;
 	nosmp)
 		# No NUMA, and so not all of the files.

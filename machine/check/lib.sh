@@ -32,6 +32,20 @@ touched_files() { python_overlay 'print("\n".join(sorted({f for p in overlay.loa
 # are what gets built, see touched_targets.
 touched_objects() { touched_files | sed -n 's/\.c$/.o/p'; }
 
+# in_configuration TREE BUILDDIR: of the objects on stdin, those that its Makefiles build.
+# make would compile the others as well, which need not work.
+in_configuration() {
+	local tree=$1 dir=$2 object base symbol
+	while read -r object; do
+		base=${object##*/}
+		symbol=$(sed -nE "s/^obj-\\$\((CONFIG_[A-Z0-9_]+)\).*[[:space:]=]${base/./[.]}([[:space:]].*)?\$/\1/p" \
+			"$tree/${object%/*}/Makefile" 2>/dev/null | head -n 1)
+		if [ -z "$symbol" ] || grep -q "^$symbol=[ym]" "$dir/.config"; then
+			printf '%s\n' "$object"
+		fi
+	done
+}
+
 # What to build to see every file that the series touches: whole directories where
 # it changes anything in mm or the scheduler, as headers matter there as well.
 touched_targets() {
