@@ -123,6 +123,8 @@ static const char * const saved_paths[] = {
 	PG_HINT_DIR "/latency_measure",
 	PG_HINT_DIR "/latency_ms",
 	PG_HINT_DIR "/latency_faults",
+	"/proc/sys/kernel/perf_cpu_time_max_percent",
+	"/proc/sys/kernel/perf_event_max_sample_rate",
 	PG_DIR "/sources/hwhints/period",
 	PG_DIR "/sources/hwhints/sampling_budget",
 	PG_DIR "/sources/hwhints/l3miss_only",
