@@ -13,7 +13,8 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/pghot-run.XXXXXX")
 on_exit "rm -rf '$tmp'"
 passed=0 failed=0
 # What this check was called with is not meant for what it tests.
-unset VARIANT CONFIG REFETCH FILES MEM_MB CPUS APPEND HMAT LATENCY HOTPLUG_MB HOSTTOOLS TIMEOUT QEMU QEMU_EXTRA OUT CMD
+unset VARIANT CONFIG REFETCH FILES MEM_MB CPUS APPEND HMAT LATENCY HOTPLUG_MB HOSTTOOLS TIMEOUT QEMU QEMU_EXTRA OUT CMD \
+	MACHINE MODEL TRUTH QUANTUM
 # So that no build is part of what follows.
 "$PG_MACHINE/build.sh" small >/dev/null
 
@@ -51,6 +52,7 @@ refused "CPUS=0" CPUS CMD=true CPUS=0 "$run"
 refused "CPUS that is text" CPUS CMD=true CPUS=all "$run"
 refused "CPUS=1000" CPUS CMD=true CPUS=1000 "$run"
 refused "LATENCY with one number" LATENCY CMD=true LATENCY=90 "$run"
+refused "a MACHINE that there is not" MACHINE CMD=true MACHINE=abacus "$run"
 refused "TIMEOUT that is text" timeout CMD=true TIMEOUT=soon "$run"
 refused "FILES that are not there" 'FILES.*no-such-file' CMD=true FILES="$tmp/no-such-file" "$run"
 refused "make shell without a terminal" 'needs a terminal' "$PG_MACHINE/guest.sh" --shell --

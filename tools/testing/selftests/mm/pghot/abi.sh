@@ -226,12 +226,18 @@ bit_of() {
 	esac
 }
 
+# Is there such a source? Some are known, and have no hardware.
+has_source() {
+	[ -d "$PG/sources/$1" ] || return 1
+	[ "$(cat "$PG/sources/$1/unit" 2>/dev/null)" != "not present" ]
+}
+
 test_sources() {
 	f=$sources_file
 	present=0
 	for s in hintfaults hwhints pgscan; do
 		bit=$(bit_of $s)
-		if [ -d "$PG/sources/$s" ]; then
+		if has_source $s; then
 			present=$((present | bit))
 			good "$f" $s "$bit"
 			good "$f" off 0
@@ -251,6 +257,7 @@ test_sources() {
 		else
 			bad "$f" $s ENODEV
 			bad "$f" "$bit" ENODEV
+			[ ! -d "$PG/sources/$s" ] || bad "$PG/sources/$s/enabled" 1 ENODEV
 		fi
 	done
 	# All or nothing.
