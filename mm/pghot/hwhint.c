@@ -406,11 +406,13 @@ unsigned long pghot_hint_times_given_way(void)
 
 static void pghot_free_rings(void)
 {
+	struct pghot_hint_ring *ring;
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu) {
-		kfree(per_cpu(pghot_hint_cpu.ring, cpu));
+		ring = per_cpu(pghot_hint_cpu.ring, cpu);
 		WRITE_ONCE(per_cpu(pghot_hint_cpu.ring, cpu), NULL);
+		kfree(ring);
 	}
 }
 
