@@ -373,7 +373,6 @@ struct pghot_look_stats {
 int pghot_look_start(void);
 void pghot_look_stop(void);
 bool pghot_look_around(pid_t tgid, unsigned long addr, int nid);
-void pghot_look_set_share(unsigned int permille);
 void pghot_look_get_stats(struct pghot_look_stats *stats);
 
 #endif /* CONFIG_PGHOT_LOOKAROUND */

@@ -25,7 +25,7 @@
  * A look at an area takes some microseconds, and flushes the TLBs of the program.
  * There is one flush for all areas of a program that are due together. A round is paid
  * for in advance, by what looks took lately, and no round begins while nothing is left
- * of the share of time that looks have, see pghot_look_set_share(). A look that comes
+ * of the share of time that looks have, PGHOT_LOOK_SHARE. A look that comes
  * much too late, or that would have to wait for a lock, is left out: after a longer
  * time all pages look hot.
  *
@@ -74,6 +74,9 @@
 /* Areas that are looked at in a go; what has to wait would be late. */
 #define PGHOT_LOOK_BATCH	64
 
+/* Thousandths of a CPU that looks may take. */
+#define PGHOT_LOOK_SHARE	5
+
 /* Time that was not used up is saved, but not for more than this. */
 #define PGHOT_LOOK_MAX_SAVED	(20 * NSEC_PER_MSEC)
 
@@ -112,9 +115,6 @@ static u64 pghot_look_refilled;
 
 /* CPU time of a look at an area, in ns, smoothed. */
 static u64 pghot_look_cost = PGHOT_LOOK_FIRST_COST;
-
-/* Thousandths of a CPU that looks may take. */
-static unsigned int pghot_look_share = 5;
 
 static struct pghot_look_stats pghot_look_counts;
 
@@ -195,9 +195,9 @@ static bool pghot_look_pay(u64 now)
 
 	/* Clocks of CPUs differ a little. */
 	if (now > pghot_look_refilled) {
-		/* All that may be saved is gained in 20 s, with a share of 1. */
+		/* All that may be saved is gained in less, and no product overflows. */
 		gained = div_u64(min(now - pghot_look_refilled, 20 * NSEC_PER_SEC) *
-				 READ_ONCE(pghot_look_share), 1000);
+				 PGHOT_LOOK_SHARE, 1000);
 		pghot_look_tokens = min_t(s64, pghot_look_tokens + gained,
 					  PGHOT_LOOK_MAX_SAVED);
 		pghot_look_refilled = now;
@@ -660,17 +660,6 @@ void pghot_look_stop(void)
 			pghot_remove_area(area);
 		pghot_free_area(area);
 	}
-}
-
-/**
- * pghot_look_set_share - how much time looks may take
- * @permille: thousandths of one CPU; 0: no new areas.
- *
- * Context: any.
- */
-void pghot_look_set_share(unsigned int permille)
-{
-	WRITE_ONCE(pghot_look_share, permille);
 }
 
 /**
